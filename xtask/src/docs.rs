@@ -1,5 +1,7 @@
 //! `cargo xtask docs`: the documentation builds without a warning, and what is generated in it is fresh.
 
+mod side_by_side;
+
 use crate::process::{self, Result, cargo, root};
 use crate::workspace;
 use std::fs;
@@ -24,11 +26,23 @@ struct Generated {
     text: fn() -> Result<String>,
 }
 
-const GENERATED: &[Generated] = &[Generated {
-    page: "ARCHITECTURE.md",
-    name: "crates",
-    text: crate_map,
-}];
+const GENERATED: &[Generated] = &[
+    Generated {
+        page: "ARCHITECTURE.md",
+        name: "crates",
+        text: crate_map,
+    },
+    Generated {
+        page: "docs/from-pytorch.md",
+        name: "pytorch",
+        text: || side_by_side("pytorch", "PyTorch"),
+    },
+    Generated {
+        page: "docs/from-flux.md",
+        name: "flux",
+        text: || side_by_side("flux", "Flux"),
+    },
+];
 
 pub(crate) fn run(args: &Args) -> Result {
     for part in GENERATED {
@@ -80,6 +94,13 @@ fn crate_map() -> Result<String> {
         text += &format!("| [`{0}`]({0}) | {description} |\n", package.folder());
     }
     Ok(text)
+}
+
+/// Tables of another framework's code beside ours, from the test that runs ours.
+fn side_by_side(language: &str, title: &str) -> Result<String> {
+    let path = "tests/tests/side_by_side.rs";
+    let test = fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"))?;
+    Ok(side_by_side::tables(&test, language, title))
 }
 
 #[cfg(test)]
