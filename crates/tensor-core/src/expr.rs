@@ -1,0 +1,206 @@
+//! Elementwise work as data: a small expression graph over scalar primitives.
+//!
+//! A formula is written once in Rust over a [`Sym`]; evaluation, derivatives, type rules and every
+//! backend's kernels are interpreters of the graph it builds. [`Code`] is the structure (interned, so that
+//! kernels are cached by it); [`Expr`] adds the run-time numbers.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::{DType, Number};
+
+mod derivative;
+mod eval;
+mod formula;
+mod symbol;
+mod types;
+
+pub use eval::{Dual, Scalar};
+pub use formula::{FORMULAS, Formula, FormulaId, named};
+pub use symbol::{Sym, build};
+pub use types::{Program, TypedNode};
+
+/// One scalar primitive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Prim {
+    /// The i-th input.
+    Input(u32),
+    /// The i-th run-time number, a float.
+    Arg(u32),
+    /// The i-th run-time number, an integer: it takes its partner's type.
+    ArgInt(u32),
+    /// A float constant, as its bits: part of the structure.
+    Lit(u64),
+    /// An integer constant: it takes its partner's type.
+    LitInt(i64),
+    /// One operand.
+    Unary(Unary),
+    /// Two operands.
+    Binary(Binary),
+    /// `condition ? a : b`.
+    Select,
+    /// Conversion: float to integer truncates and saturates, NaN gives 0; to bool is `x != 0`.
+    Cast(DType),
+    /// A named formula with up to three operands, expanded only when lowered.
+    Call(FormulaId),
+}
+
+/// The primitives of one operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Unary {
+    Neg,
+    Abs,
+    Sign,
+    Exp,
+    ExpM1,
+    Ln,
+    Ln1p,
+    Sqrt,
+    Rsqrt,
+    Recip,
+    Sin,
+    Cos,
+    Tanh,
+    Erf,
+    Floor,
+    Ceil,
+    /// Half to even.
+    Round,
+    /// Logical; takes and gives bool.
+    Not,
+}
+
+/// The primitives of two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Binary {
+    Add,
+    Sub,
+    Mul,
+    /// Integers: floors; by zero gives 0.
+    Div,
+    /// `a − b·floor(a/b)`: the divisor's sign, floats too; integers by zero give 0.
+    Rem,
+    Pow,
+    /// NaN propagates.
+    Min,
+    /// NaN propagates.
+    Max,
+    Eq,
+    /// Unordered: true when either is NaN.
+    Ne,
+    Lt,
+    Le,
+    And,
+    Or,
+}
+
+impl Prim {
+    /// How many operands it takes.
+    pub fn arity(self) -> usize {
+        match self {
+            Self::Input(_) | Self::Arg(_) | Self::ArgInt(_) | Self::Lit(_) | Self::LitInt(_) => 0,
+            Self::Unary(_) | Self::Cast(_) => 1,
+            Self::Binary(_) => 2,
+            Self::Select => 3,
+            Self::Call(id) => id.formula().arity,
+        }
+    }
+}
+
+/// A primitive and the nodes it reads; every operand stands before its user.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Node {
+    /// What is computed.
+    pub prim: Prim,
+    /// The operands' positions; those past the arity are 0.
+    pub args: [u32; 3],
+}
+
+impl Node {
+    /// The operands' positions.
+    pub fn operands(&self) -> &[u32] {
+        &self.args[..self.prim.arity()]
+    }
+}
+
+/// The structure of an expression: nodes in order, the last one its value. Interned: equal structures are one object.
+#[derive(Debug)]
+pub struct Code {
+    nodes: Vec<Node>,
+    n_inputs: usize,
+    id: u64,
+    programs: Mutex<SmallVec<[(SmallVec<[DType; 4]>, Arc<Program>); 2]>>,
+    derivatives: OnceLock<Vec<Option<Arc<Code>>>>,
+}
+
+impl Code {
+    /// The nodes; the last is the value.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// How many inputs it was declared over (it may read fewer).
+    pub fn n_inputs(&self) -> usize {
+        self.n_inputs
+    }
+
+    /// A number that is the same for equal structures within a process: the key of kernel caches.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Whether input `i` is read.
+    pub fn reads(&self, i: usize) -> bool {
+        self.nodes.iter().any(|n| n.prim == Prim::Input(i as u32))
+    }
+
+    /// Whether the value is input `i`, unchanged.
+    pub fn is_input(&self, i: usize) -> bool {
+        matches!(self.nodes[..], [Node { prim: Prim::Input(k), .. }] if k as usize == i)
+    }
+}
+
+/// An expression: interned structure and this use's run-time numbers.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// The structure.
+    pub code: Arc<Code>,
+    /// The numbers that `Arg(i)` and `ArgInt(i)` stand for.
+    pub args: SmallVec<[Number; 2]>,
+}
+
+impl Expr {
+    /// The expression that is its only input.
+    pub fn identity() -> Self {
+        static IDENTITY: OnceLock<Expr> = OnceLock::new();
+        IDENTITY.get_or_init(|| build(|[x]| x)).clone()
+    }
+
+    /// Whether this is one input, unchanged.
+    pub fn is_identity(&self) -> bool {
+        self.code.n_inputs == 1 && self.code.is_input(0)
+    }
+}
+
+/// The one object for this structure.
+fn intern(nodes: Vec<Node>, n_inputs: usize) -> Arc<Code> {
+    type Table = HashMap<u64, SmallVec<[Arc<Code>; 1]>>;
+    static TABLE: OnceLock<Mutex<Table>> = OnceLock::new();
+    let mut hasher = DefaultHasher::new();
+    (&nodes, n_inputs).hash(&mut hasher);
+    let mut table = TABLE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let n_codes = table.len() as u64;
+    let same_hash = table.entry(hasher.finish()).or_default();
+    if let Some(code) = same_hash.iter().find(|c| c.nodes == nodes && c.n_inputs == n_inputs) {
+        return code.clone();
+    }
+    let id = (n_codes << 8) | same_hash.len() as u64;
+    let code = Arc::new(Code { nodes, n_inputs, id, programs: Mutex::default(), derivatives: OnceLock::new() });
+    same_hash.push(code.clone());
+    code
+}

@@ -1,0 +1,212 @@
+//! Shapes, what can be written where a shape is expected, and broadcasting.
+
+use std::fmt;
+use std::ops::Deref;
+
+use smallvec::SmallVec;
+
+use crate::{Error, Result};
+
+/// A short list of sizes or axes, kept inline up to four.
+pub type Dims = SmallVec<[usize; 4]>;
+
+/// The sizes of a tensor's axes, outermost first. Derefs to `[usize]`.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Shape(Dims);
+
+impl Shape {
+    /// A shape of the given sizes.
+    pub fn new(dims: &[usize]) -> Self {
+        Self(Dims::from_slice(dims))
+    }
+
+    /// The number of elements: the product of the sizes, 1 for a scalar.
+    pub fn len(&self) -> usize {
+        self.0.iter().product()
+    }
+
+    /// Whether some axis has size 0.
+    pub fn is_empty(&self) -> bool {
+        self.0.contains(&0)
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The sizes.
+    pub fn dims(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// The shape that both broadcast to: aligned at the last axis, sizes equal or one of them 1; `None` if they do not.
+    pub fn broadcast(&self, other: &Self) -> Option<Self> {
+        let (long, short) = if self.rank() >= other.rank() { (self, other) } else { (other, self) };
+        let mut dims = long.0.clone();
+        let lead = long.rank() - short.rank();
+        for (d, &n) in dims[lead..].iter_mut().zip(&short.0) {
+            match (*d, n) {
+                (a, b) if a == b => {}
+                (1, b) => *d = b,
+                (_, 1) => {}
+                _ => return None,
+            }
+        }
+        Some(Self(dims))
+    }
+
+    /// The shape after `axes` (resolved, any order) are reduced: size 1 with `keepdim`, else left out.
+    pub fn reduced(&self, axes: &[usize], keepdim: bool) -> Self {
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(axis, &n)| if !axes.contains(&axis) { Some(n) } else { keepdim.then_some(1) })
+            .collect()
+    }
+}
+
+impl Deref for Shape {
+    type Target = [usize];
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl From<Dims> for Shape {
+    fn from(dims: Dims) -> Self {
+        Self(dims)
+    }
+}
+
+impl FromIterator<usize> for Shape {
+    fn from_iter<I: IntoIterator<Item = usize>>(iter: I) -> Self {
+        Self(iter.into_iter().collect())
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl PartialEq<[usize]> for Shape {
+    fn eq(&self, other: &[usize]) -> bool {
+        self.0[..] == *other
+    }
+}
+
+impl<const N: usize> PartialEq<[usize; N]> for Shape {
+    fn eq(&self, other: &[usize; N]) -> bool {
+        self.0[..] == *other
+    }
+}
+
+/// An integer that can stand for one size; −1 asks `reshape` to work it out.
+pub trait Dim: Copy {
+    /// The size as i64; a size past i64 gives i64::MAX, which no shape accepts.
+    fn dim(self) -> i64;
+}
+
+macro_rules! dims {
+    ($($t:ty),*) => { $(
+        impl Dim for $t {
+            fn dim(self) -> i64 { i64::try_from(self).unwrap_or(i64::MAX) }
+        }
+        impl IntoShape for $t {
+            fn into_dims(self) -> SmallVec<[i64; 4]> { SmallVec::from_slice(&[self.dim()]) }
+        }
+    )* };
+}
+dims!(usize, i32, i64, isize, u32);
+
+/// What can be written where a shape is expected: an array, slice or `Vec` of integers, one integer,
+/// `()` for a scalar, a tuple of integers, a [`Shape`].
+pub trait IntoShape {
+    /// The sizes as written, −1 included.
+    fn into_dims(self) -> SmallVec<[i64; 4]>;
+
+    /// The shape, or an error naming `op` and the size that is negative or too large.
+    fn into_shape(self, op: &'static str) -> Result<Shape>
+    where
+        Self: Sized,
+    {
+        let dims = self.into_dims();
+        let mut len = 1i64;
+        for &d in &dims {
+            if d < 0 {
+                return Err(Error::shape(op, format!("a size is negative: shape {dims:?}")));
+            }
+            len = len.checked_mul(d.max(1)).ok_or_else(|| {
+                Error::shape(op, format!("the number of elements overflows: shape {dims:?}"))
+            })?;
+        }
+        Ok(dims.iter().map(|&d| d as usize).collect())
+    }
+}
+
+impl<D: Dim, const N: usize> IntoShape for [D; N] {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.iter().map(|d| d.dim()).collect()
+    }
+}
+
+impl<D: Dim, const N: usize> IntoShape for &[D; N] {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.iter().map(|d| d.dim()).collect()
+    }
+}
+
+impl<D: Dim> IntoShape for &[D] {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.iter().map(|d| d.dim()).collect()
+    }
+}
+
+impl<D: Dim> IntoShape for Vec<D> {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.iter().map(|d| d.dim()).collect()
+    }
+}
+
+impl<D: Dim> IntoShape for &Vec<D> {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.iter().map(|d| d.dim()).collect()
+    }
+}
+
+impl IntoShape for () {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        SmallVec::new()
+    }
+}
+
+impl IntoShape for Shape {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.0.iter().map(|d| d.dim()).collect()
+    }
+}
+
+impl IntoShape for &Shape {
+    fn into_dims(self) -> SmallVec<[i64; 4]> {
+        self.0.iter().map(|d| d.dim()).collect()
+    }
+}
+
+macro_rules! tuples {
+    ($($($t:ident)*;)*) => { $(impl<$($t: Dim),*> IntoShape for ($($t,)*) {
+        #[allow(non_snake_case)]
+        fn into_dims(self) -> SmallVec<[i64; 4]> {
+            let ($($t,)*) = self;
+            SmallVec::from_slice(&[$($t.dim()),*])
+        }
+    })* };
+}
+tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
