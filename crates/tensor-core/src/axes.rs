@@ -1,6 +1,6 @@
 //! What can be written where an axis or a list of axes is expected; negative counts from the end.
 
-use std::ops::RangeFull;
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
 use crate::{Dims, Error, Result};
 
@@ -21,18 +21,85 @@ pub trait IntoAxis: Copy {
     }
 }
 
-/// A list of axes: `..` for all, one integer, or an array, slice or `Vec` of integers.
+/// A list of axes: `..` for all, one integer, a range, or an array, slice or `Vec` of integers. No axis twice.
 pub trait IntoAxes {
-    /// The axes in ascending order, each once, or an error naming `op`.
-    fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims>;
+    /// The axes in the order they were written, or an error naming `op`.
+    fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims>;
+
+    /// The axes in ascending order, or an error naming `op`.
+    fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims>
+    where
+        Self: Sized,
+    {
+        let mut axes = self.resolve_in_order(op, rank)?;
+        axes.sort_unstable();
+        Ok(axes)
+    }
 }
 
 fn resolve_list<A: IntoAxis>(axes: &[A], op: &'static str, rank: usize) -> Result<Dims> {
-    let mut resolved = axes.iter().map(|a| a.resolve_axis(op, rank)).collect::<Result<Dims>>()?;
-    resolved.sort_unstable();
-    match resolved.windows(2).find(|w| w[0] == w[1]) {
-        Some(w) => Err(Error::axis(op, format!("axis is named twice: axis {}", w[0]))),
-        None => Ok(resolved),
+    let mut resolved = Dims::with_capacity(axes.len());
+    for axis in axes {
+        let axis = axis.resolve_axis(op, rank)?;
+        if resolved.contains(&axis) {
+            return Err(Error::axis(op, format!("axis is named twice: axis {axis}, rank {rank}")));
+        }
+        resolved.push(axis);
+    }
+    Ok(resolved)
+}
+
+/// Consecutive axes: `1..`, `..`, `0..2`, `1..=-1`, `..-1`. A negative bound counts from the end.
+pub trait IntoAxisRange {
+    /// The first axis and the one after the last, or an error naming `op`.
+    fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>>;
+}
+
+/// A bound between two axes: 0 to the rank.
+fn bound<A: IntoAxis>(bound: A, op: &'static str, rank: usize) -> Result<usize> {
+    let axis = bound.axis();
+    let resolved = if axis < 0 { axis + rank as i64 } else { axis };
+    if (0..=rank as i64).contains(&resolved) {
+        Ok(resolved as usize)
+    } else {
+        Err(Error::axis(op, format!("axis is out of range: axis {axis}, rank {rank}")))
+    }
+}
+
+fn span(op: &'static str, start: usize, stop: usize) -> Result<Range<usize>> {
+    if start <= stop {
+        return Ok(start..stop);
+    }
+    Err(Error::axis(op, format!("the range of axes runs backwards: start {start}, stop {stop}")))
+}
+
+impl IntoAxisRange for RangeFull {
+    fn resolve_range(self, _: &'static str, rank: usize) -> Result<Range<usize>> {
+        Ok(0..rank)
+    }
+}
+
+impl<A: IntoAxis> IntoAxisRange for RangeFrom<A> {
+    fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>> {
+        Ok(bound(self.start, op, rank)?..rank)
+    }
+}
+
+impl<A: IntoAxis> IntoAxisRange for RangeTo<A> {
+    fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>> {
+        Ok(0..bound(self.end, op, rank)?)
+    }
+}
+
+impl<A: IntoAxis> IntoAxisRange for Range<A> {
+    fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>> {
+        span(op, bound(self.start, op, rank)?, bound(self.end, op, rank)?)
+    }
+}
+
+impl<A: IntoAxis> IntoAxisRange for RangeInclusive<A> {
+    fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>> {
+        span(op, bound(*self.start(), op, rank)?, self.end().resolve_axis(op, rank)? + 1)
     }
 }
 
@@ -42,38 +109,49 @@ macro_rules! axes {
             fn axis(self) -> i64 { i64::try_from(self).unwrap_or(i64::MAX) }
         }
         impl IntoAxes for $t {
-            fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims> { resolve_list(&[self], op, rank) }
+            fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> { resolve_list(&[self], op, rank) }
         }
     )* };
 }
 axes!(i32, i64, isize, usize);
 
 impl IntoAxes for RangeFull {
-    fn resolve_axes(self, _: &'static str, rank: usize) -> Result<Dims> {
+    fn resolve_in_order(self, _: &'static str, rank: usize) -> Result<Dims> {
         Ok((0..rank).collect())
     }
 }
 
+macro_rules! ranges {
+    ($($t:ident),*) => { $(
+        impl<A: IntoAxis> IntoAxes for $t<A> {
+            fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
+                Ok(self.resolve_range(op, rank)?.collect())
+            }
+        }
+    )* };
+}
+ranges!(RangeFrom, RangeTo, Range, RangeInclusive);
+
 impl<A: IntoAxis, const N: usize> IntoAxes for [A; N] {
-    fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims> {
+    fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
         resolve_list(&self, op, rank)
     }
 }
 
 impl<A: IntoAxis, const N: usize> IntoAxes for &[A; N] {
-    fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims> {
+    fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
         resolve_list(self, op, rank)
     }
 }
 
 impl<A: IntoAxis> IntoAxes for &[A] {
-    fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims> {
+    fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
         resolve_list(self, op, rank)
     }
 }
 
 impl<A: IntoAxis> IntoAxes for Vec<A> {
-    fn resolve_axes(self, op: &'static str, rank: usize) -> Result<Dims> {
+    fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
         resolve_list(&self, op, rank)
     }
 }

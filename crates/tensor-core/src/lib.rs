@@ -21,7 +21,7 @@ mod shape;
 mod stats;
 mod tensor;
 
-pub use axes::{IntoAxes, IntoAxis};
+pub use axes::{IntoAxes, IntoAxis, IntoAxisRange};
 pub use backend::{Backend, DeviceInfo, HostView, Kind, MemoryStatus, Storage, Storages, Support, Target, UpdateRule};
 pub use device::{Device, Place};
 pub use dtype::{DType, Element, HostData, HostSlice, Number};
@@ -33,4 +33,4 @@ pub use op::{CustomOp, Keeps, Meta, Metas, Op, Record, Tensors};
 pub use param::Param;
 pub use shape::{Dim, Dims, IntoShape, Shape};
 pub use stats::{TransferStats, Transfers, stats};
-pub use tensor::Tensor;
+pub use tensor::{AsOperand, AttentionOptions, IntoRange, Operand, Tensor, custom, zip, zip_n};

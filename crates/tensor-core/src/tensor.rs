@@ -4,6 +4,26 @@ use std::sync::{Arc, OnceLock};
 
 use crate::{DType, Device, Layout, Meta, Movement, Op, Result, Shape, Storage, execute};
 
+mod algebra;
+mod composite;
+mod create;
+mod display;
+mod elementwise;
+mod index;
+mod join;
+mod map;
+mod movement;
+mod operators;
+mod order;
+mod reduce;
+mod transfer;
+
+pub use composite::AttentionOptions;
+pub use elementwise::Operand;
+pub use map::{custom, zip, zip_n};
+pub use movement::IntoRange;
+pub use operators::AsOperand;
+
 /// An n-dimensional array of one element type on one device.
 ///
 /// Cheap to clone: clones and views share the storage. `Send + Sync`. There is no `PartialEq`: [`Tensor::eq`] is

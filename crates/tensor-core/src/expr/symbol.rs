@@ -123,9 +123,14 @@ impl Sym {
         push(prim, operands)
     }
 
-    /// The `i`-th run-time number, handed over when the expression is used.
+    /// The `i`-th run-time number, a float handed over when the expression is used.
     pub(crate) fn parameter(i: usize) -> Self {
         push(Prim::Arg(i as u32), &[])
+    }
+
+    /// The `i`-th run-time number, an integer handed over when the expression is used.
+    pub(crate) fn int_parameter(i: usize) -> Self {
+        push(Prim::ArgInt(i as u32), &[])
     }
 
     /// The primitive and operands behind this symbol.
@@ -266,7 +271,8 @@ macro_rules! operators {
             type Output = Sym;
             fn $name(self, other: R) -> Sym { push(Prim::Binary(Binary::$trait), &[self, other.into()]) }
         }
-        operators!(@numbers $trait $name: f64 f32 i32 i64);
+        // One float and one integer type: with two, `1 - x` leaves the literal's type open.
+        operators!(@numbers $trait $name: f64 i32);
     )* };
     (@numbers $trait:ident $name:ident: $($t:ty)*) => { $(
         impl $trait<Sym> for $t {
