@@ -181,3 +181,40 @@ pub trait Backend: Send + Sync {
         Ok(x.with_layout(layout))
     }
 }
+
+/// Bytes in binary units: `1.5 GiB`.
+fn binary(bytes: usize) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+impl MemoryStatus {
+    /// What the device has and what of it is free, in words: `12.0 GiB of 24.0 GiB free (50.0 %)`.
+    pub fn available(&self) -> String {
+        match (self.free_bytes, self.total_bytes) {
+            (Some(free), Some(total)) => {
+                let percent = 100.0 * free as f64 / total.max(1) as f64;
+                format!("{} of {} free ({percent:.1} %)", binary(free), binary(total))
+            }
+            (None, Some(total)) => format!("{} in all", binary(total)),
+            _ => "memory unknown".to_string(),
+        }
+    }
+}
+
+impl fmt::Display for MemoryStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "used {}", binary(self.used_bytes))?;
+        if let Some(total) = self.limit_bytes.or(self.total_bytes) {
+            let percent = 100.0 * self.used_bytes as f64 / total.max(1) as f64;
+            write!(f, " of {} ({percent:.1} %)", binary(total))?;
+        }
+        write!(f, ", reserved {}, peak {}; {}", binary(self.reserved_bytes), binary(self.peak_bytes), self.available())
+    }
+}
