@@ -70,11 +70,6 @@ impl Format {
             Format::Double => 1023,
         }
     }
-
-    /// The bits of positive infinity.
-    const fn infinity_bits(self) -> i64 {
-        (2 * self.exponent_bias() + 1) << self.mantissa_bits()
-    }
 }
 
 /// A truth value per lane: `bool` natively, a predicate in a graph.
@@ -196,9 +191,9 @@ pub trait Bits: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Out
     fn shr(self, bits: u32) -> Self;
     /// `self >> bits`, filling with zeros.
     fn shr_logical(self, bits: u32) -> Self;
-    /// `self << bits` by a run-time count, of which only the low 5 (single) or 6 (double) bits count.
+    /// `self << bits` by a run-time count from 0 to the width − 1.
     fn shl_by(self, bits: Self) -> Self;
-    /// [`shr_logical`](Self::shr_logical) by a run-time count, of which only the low 5 (single) or 6 (double) bits count.
+    /// [`shr_logical`](Self::shr_logical) by a run-time count from 0 to the width − 1.
     fn shr_logical_by(self, bits: Self) -> Self;
     /// `self < rhs`, both taken as unsigned.
     fn lt_unsigned(self, rhs: Self) -> Self::Mask;

@@ -8,13 +8,13 @@ use super::{Bits, Real};
 
 /// `(3·atanh(s)/s − 3 − s²) / s⁴` over `s²` on |s| ≤ 0.172, error relative to 3: 2^-36.8, 2^-73.5.
 const ATANH: Coefficients = Coefficients {
-    single: &[0.60000228881835938, 0.4282061755657196, 0.35130211710929871],
+    single: &[0.6000022888183594, 0.4282061755657196, 0.3513021171092987],
     double: &[
-        0.59999999999999964,
-        0.42857142857168801,
-        0.33333333326029452,
+        0.5999999999999996,
+        0.428571428571688,
+        0.3333333332602945,
         0.27272728339206054,
-        0.23076833007697339,
+        0.2307683300769734,
         0.20004564469586542,
         0.17510436503680224,
         0.1799842121447443,
@@ -24,25 +24,25 @@ const ATANH: Coefficients = Coefficients {
 /// `(2ᶠ − 1) / f` on |f| ≤ ½, error relative to `2ᶠ`: 2^-27.5, 2^-59.7.
 const EXP2: Coefficients = Coefficients {
     single: &[
-        0.69314724206924438,
+        0.6931472420692444,
         0.24022655189037323,
-        0.055502727627754211,
-        0.0096170650795102119,
+        0.05550272762775421,
+        0.009617065079510212,
         0.0013417755253612995,
         0.00015823646390344948,
     ],
     double: &[
-        0.69314718055994529,
-        0.24022650695910069,
+        std::f64::consts::LN_2,
+        0.2402265069591007,
         0.05550410866482338,
-        0.0096181291076302359,
+        0.009618129107630236,
         0.0013333558146032625,
         0.00015403530388884013,
         1.5252734168992086e-5,
         1.3215491301373626e-6,
         1.0177930952507216e-7,
-        7.0529763088705412e-9,
-        4.4735642609749842e-10,
+        7.052976308870541e-9,
+        4.473564260974984e-10,
         2.8669820628608765e-11,
     ],
 };
@@ -89,13 +89,13 @@ fn log2_pair<F: Real>(x: F) -> Pair<F> {
     };
     let log2_m = mul_pair(cubic, two_thirds_log2_e);
     let sum = fast_two_sum(k, log2_m.high);
-    Pair { high: sum.high, low: sum.low + log2_m.low }
+    fast_two_sum(sum.high, sum.low + log2_m.low)
 }
 
 /// `x` to the power `y`, with the special values of IEEE 754 `pow`.
 ///
-/// `2^{y·log₂|x|}`, the exponent carried as a pair. `pow(x, ±0) = 1` and `pow(1, y) = 1` even for NaN; a negative `x` needs
-/// an integral `y`, else NaN; `pow(−1, ±inf) = 1`.
+/// `2^{y·log₂|x|}`, the exponent carried as a pair. `pow(x, ±0) = 1` and `pow(1, y) = 1` even for NaN; a negative `x`
+/// needs an integral `y`, else NaN; `pow(−1, ±inf) = 1`.
 #[inline(always)]
 pub fn pow<F: Real>(x: F, y: F) -> F {
     let zero = F::constant(0.0);

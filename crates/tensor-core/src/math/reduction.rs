@@ -64,23 +64,24 @@ pub(super) fn reduce<F: Real>(x: F) -> Angle<F> {
     let n = high.add(int(1).shl(width - 3)).shr_logical(width - 2);
     let high = high.sub(n.shl(width - 2));
 
-    // Into floats, by pieces that convert exactly.
+    // Into floats by three pieces that convert exactly, in units of the middle one's last bit; then times π/2.
     let (top_shift, low_shift) = match F::FORMAT {
         Format::Single => (8, 16),
         Format::Double => (13, 26),
     };
-    let piece = |bits: F::Bits, exponent: u32| F::from_int(bits) * F::constant(2f64.powi(-(exponent as i32)));
-    let top_exponent = width - 2 - top_shift;
-    let middle_exponent = 2 * width - 2 - low_shift;
-    let top = piece(high.shr(top_shift), top_exponent);
+    let power = |exponent: u32| 2f64.powi(exponent as i32);
+    let middle_bits = top_shift + width - low_shift;
+    let unit = 1.0 / power(2 * width - 2 - low_shift);
+    let top = F::from_int(high.shr(top_shift));
     let below = high & int((1 << top_shift) - 1);
-    let middle = piece(below.shl(width - low_shift) | low.shr_logical(low_shift), middle_exponent);
-    let bottom = piece(low & int((1 << low_shift) - 1), 2 * width - 2);
-    let fraction = (top + middle).keep();
-    let fraction_low = (middle - (fraction - top).keep()).keep() + bottom;
+    let middle = F::from_int(below.shl(width - low_shift) | low.shr_logical(low_shift));
+    let bottom = F::from_int(low & int((1 << low_shift) - 1));
+    let fraction = top.fma(F::constant(power(middle_bits)), middle).keep();
+    let error = middle - top.fma(F::constant(-power(middle_bits)), fraction).keep();
+    let fraction_low = bottom.fma(F::constant(1.0 / power(low_shift)), error);
 
-    let half_pi = by_width::<F>(1.570_796_370_506_286_6, std::f64::consts::FRAC_PI_2);
-    let half_pi_low = by_width::<F>(-4.371_138_828_673_793e-8, 6.123_233_995_736_766e-17);
+    let half_pi = by_width::<F>(unit * 1.570_796_370_506_286_6, unit * std::f64::consts::FRAC_PI_2);
+    let half_pi_low = by_width::<F>(unit * -4.371_138_828_673_793e-8, unit * 6.123_233_995_736_766e-17);
     let high = (fraction * half_pi).keep();
     let error = fraction.mul_error(half_pi, high);
     let low = fraction.fma(half_pi_low, fraction_low.fma(half_pi, error));
@@ -116,15 +117,16 @@ fn window<F: Real>(start: F::Bits) -> [F::Bits; 3] {
     let mut step = top_step;
     let mut n_needed = 4;
     while step > 0 {
-        let is_set = !(index & int(step as i64)).eq(int(0));
+        let is_clear = (index & int(step as i64)).eq(int(0));
         for i in 0..n_needed {
-            words[i] = F::Bits::select(is_set, words[i + step], words[i]);
+            words[i] = F::Bits::select(is_clear, words[i], words[i + step]);
         }
         step /= 2;
         n_needed = 4 + step.saturating_sub(1);
     }
 
     // And by the bits within a word.
-    let complement = start ^ int(width as i64 - 1);
-    std::array::from_fn(|i| words[i].shl_by(start) | words[i + 1].shr_logical(1).shr_logical_by(complement))
+    let offset = start & int(width as i64 - 1);
+    let complement = offset ^ int(width as i64 - 1);
+    std::array::from_fn(|i| words[i].shl_by(offset) | words[i + 1].shr_logical(1).shr_logical_by(complement))
 }

@@ -75,10 +75,10 @@ pub fn rem<F: Real>(x: F, y: F) -> F {
     let in_range = r.ge(zero) & r.lt(magnitude);
     let quotient_is_large = quotient.ge(by_width(2f64.powi(22), 2f64.powi(51)));
     r = F::select(quotient_is_large & !in_range, zero, r);
-    // An infinite divisor leaves the dividend, an infinite dividend leaves nothing.
+    // An infinite divisor leaves the dividend; an infinite dividend, a divisor of 0 and NaN leave nothing.
     let infinity = F::constant(f64::INFINITY);
     r = F::select(magnitude.eq(infinity), dividend, r);
-    r = F::select(dividend.lt(infinity), r, F::constant(f64::NAN));
+    r = F::select(dividend.lt(infinity) & magnitude.gt(zero), r, F::constant(f64::NAN));
     // From the truncating to the flooring remainder.
     let differ = F::from_bits(x.to_bits() ^ y.to_bits());
     let negative = F::constant(1.0).xor_sign(differ).lt(zero);

@@ -7,10 +7,10 @@ use super::{Bits, Real};
 
 /// `(sin r − r) / r³` over `r²` on |r| ≤ π/4, error relative to `sin r`: 2^-27.9, 2^-57.9.
 const SIN: Coefficients = Coefficients {
-    single: &[-0.16666655242443085, 0.0083321891725063324, -0.0001951828453456983],
+    single: &[-0.16666655242443085, 0.008332189172506332, -0.0001951828453456983],
     double: &[
         -0.1666666666666663,
-        0.0083333333333218407,
+        0.00833333333332184,
         -0.00019841269829358493,
         2.7557313538481136e-6,
         -2.5050734380345843e-8,
@@ -20,7 +20,7 @@ const SIN: Coefficients = Coefficients {
 
 /// `(cos r − 1 + ½r²) / r⁴` over `r²` on |r| ≤ π/4, error relative to `cos r`: 2^-33.0, 2^-63.9.
 const COS: Coefficients = Coefficients {
-    single: &[0.041666645556688309, -0.0013887309469282627, 2.4432327336398885e-5],
+    single: &[0.04166664555668831, -0.0013887309469282627, 2.4432327336398885e-5],
     double: &[
         0.041666666666666595,
         -0.001388888888887334,
@@ -60,10 +60,10 @@ fn sin_and_cos<F: Real>(angle: &Angle<F>) -> [(F, F); 2] {
     [choose(cos, sin), choose(sin, cos)]
 }
 
-/// `y`, negated where bit 1 of `n` is set.
+/// Bit 1 of the quadrant `n` as a sign bit: set in the half turn where the sine is negative.
 #[inline(always)]
-fn negate_by_quadrant<F: Real>(y: F, n: F::Bits) -> F {
-    y.xor_sign(F::from_bits(n.shl(F::FORMAT.width() - 2)))
+fn half_turn<F: Real>(n: F::Bits) -> F::Bits {
+    n.shl(F::FORMAT.width() - 2)
 }
 
 /// `y`, but NaN for the sine of an infinite or NaN `x`.
@@ -78,7 +78,8 @@ pub fn sin<F: Real>(x: F) -> F {
     let magnitude = x.abs();
     let angle = reduce(magnitude);
     let [(head, tail), _] = sin_and_cos(&angle);
-    nan_unless_finite(magnitude, negate_by_quadrant(head + tail, angle.n).xor_sign(x))
+    let sign = F::from_bits(half_turn::<F>(angle.n) ^ x.to_bits());
+    nan_unless_finite(magnitude, (head + tail).xor_sign(sign))
 }
 
 /// The cosine, of any finite `x`; NaN at ±inf.
@@ -88,7 +89,8 @@ pub fn cos<F: Real>(x: F) -> F {
     let angle = reduce(magnitude);
     let [_, (head, tail)] = sin_and_cos(&angle);
     // cos is the sine a quadrant further on: its sign changes in quadrants 1 and 2.
-    nan_unless_finite(magnitude, negate_by_quadrant(head + tail, angle.n.add(F::Bits::constant(1))))
+    let sign = F::from_bits(half_turn::<F>(angle.n.add(F::Bits::constant(1))));
+    nan_unless_finite(magnitude, (head + tail).xor_sign(sign))
 }
 
 /// The tangent, of any finite `x`; NaN at ±inf, −0 at −0.
@@ -108,6 +110,6 @@ pub fn tan<F: Real>(x: F) -> F {
     let residual = residual + (-quotient).fma(cos.low, sin.low);
     let tan = residual.fma(reciprocal, quotient);
     // The signs of sine and cosine differ in odd quadrants.
-    let sign = F::from_bits(angle.n.shl(F::FORMAT.width() - 1));
-    nan_unless_finite(magnitude, tan.xor_sign(sign).xor_sign(x))
+    let sign = F::from_bits(angle.n.shl(F::FORMAT.width() - 1) ^ x.to_bits());
+    nan_unless_finite(magnitude, tan.xor_sign(sign))
 }
