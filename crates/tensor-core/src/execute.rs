@@ -60,9 +60,12 @@ fn run(device: &Device, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
         }
         Support::Unsupported(reason) => {
             let dtype = metas.first().map_or(outputs[0].dtype, |m| m.dtype);
+            // The backend says `reason; remedy`.
+            let (reason, remedy) = reason.split_once(';').unwrap_or((&reason, ""));
+            let remedy = if remedy.is_empty() { String::new() } else { format!(";{remedy}") };
             return Err(Error::unsupported(
                 record.name().to_string(),
-                format!("dtype {dtype} is not supported on {device} ({reason})"),
+                format!("dtype {dtype} is not supported on {device} ({reason}){remedy}"),
             ));
         }
     }

@@ -33,4 +33,7 @@ pub use op::{CustomOp, Keeps, Meta, Metas, Op, Record, Tensors};
 pub use param::Param;
 pub use shape::{Dim, Dims, IntoShape, Shape};
 pub use stats::{TransferStats, Transfers, stats};
-pub use tensor::{AsOperand, AttentionOptions, IntoRange, Operand, Tensor, custom, zip, zip_n};
+pub use tensor::{
+    AsOperand, AttentionOptions, ConvOptions, ConvTransposeOptions, IntoRange, Operand, Padding, PerAxis, PoolOptions, Tensor,
+    custom, einsum, zip, zip_n,
+};

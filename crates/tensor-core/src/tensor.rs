@@ -6,8 +6,10 @@ use crate::{DType, Device, Layout, Meta, Movement, Op, Result, Shape, Storage, e
 
 mod algebra;
 mod composite;
+mod conv;
 mod create;
 mod display;
+mod einsum;
 mod elementwise;
 mod index;
 mod join;
@@ -15,14 +17,18 @@ mod map;
 mod movement;
 mod operators;
 mod order;
+mod pool;
 mod reduce;
 mod transfer;
+mod window;
 
 pub use composite::AttentionOptions;
+pub use einsum::einsum;
 pub use elementwise::Operand;
 pub use map::{custom, zip, zip_n};
 pub use movement::IntoRange;
 pub use operators::AsOperand;
+pub use window::{ConvOptions, ConvTransposeOptions, Padding, PerAxis, PoolOptions};
 
 /// An n-dimensional array of one element type on one device.
 ///
