@@ -20,7 +20,7 @@ mod types;
 
 pub use eval::{Dual, Scalar};
 pub use formula::{FORMULAS, Formula, FormulaId, named};
-pub use symbol::{Sym, build};
+pub use symbol::{Sym, build, build_with};
 pub use types::{Program, TypedNode};
 
 /// One scalar primitive.

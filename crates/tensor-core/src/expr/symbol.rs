@@ -49,6 +49,19 @@ pub fn build<const N: usize>(formula: impl FnOnce([Sym; N]) -> Sym) -> Expr {
     build_dyn(N, |inputs| formula(std::array::from_fn(|i| inputs[i])))
 }
 
+/// [`build`] for a number of inputs known at run time, and over numbers that stay run-time arguments whatever their values:
+/// the expression's first `args`, which may be replaced to use the same structure again.
+///
+/// # Panics
+/// As [`build`].
+pub fn build_with(n_inputs: usize, numbers: &[f64], formula: impl FnOnce(&[Sym], &[Sym]) -> Sym) -> Expr {
+    let args: SmallVec<[Number; 8]> = numbers.iter().map(|&v| Number::Float(v)).collect();
+    build_with_args(n_inputs, &args, |inputs| {
+        let numbers: SmallVec<[Sym; 8]> = (0..numbers.len()).map(Sym::parameter).collect();
+        formula(inputs, &numbers)
+    })
+}
+
 /// [`build`] for a number of inputs known at run time.
 pub(crate) fn build_dyn(n_inputs: usize, formula: impl FnOnce(&[Sym]) -> Sym) -> Expr {
     build_with_args(n_inputs, &[], formula)
