@@ -179,15 +179,6 @@ fn fill(stream: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// A tensor of host values.
-pub(crate) fn tensor(data: HostData, shape: Shape, device: &Device) -> Result<Tensor> {
-    match data {
-        HostData::F64(values) => Tensor::from_vec(values, shape, device),
-        HostData::F32(values) => Tensor::from_vec(values, shape, device),
-        HostData::F16(values) => Tensor::from_vec(values, shape, device),
-        HostData::BF16(values) => Tensor::from_vec(values, shape, device),
-        HostData::I64(values) => Tensor::from_vec(values, shape, device),
-        HostData::I32(values) => Tensor::from_vec(values, shape, device),
-        HostData::U8(values) => Tensor::from_vec(values, shape, device),
-        HostData::Bool(values) => Tensor::from_vec(values, shape, device),
-    }
+pub(crate) fn tensor(data: &HostData, shape: Shape, device: &Device) -> Result<Tensor> {
+    Tensor::from_host(data.as_slice(), shape, device)
 }

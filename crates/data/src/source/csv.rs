@@ -7,7 +7,7 @@ use std::path::Path;
 use csv::{ReaderBuilder, StringRecord, Trim};
 use tensor_core::{Error, Result};
 
-use super::bytes::open;
+use super::bytes::{cannot_read, open};
 
 mod table;
 
@@ -117,11 +117,14 @@ impl Csv {
     }
 
     /// Reads from any stream, as [`Csv::read`] does.
-    pub fn read_from(&self, stream: impl Read) -> Result<Table> {
+    pub fn read_from(&self, mut stream: impl Read) -> Result<Table> {
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text).map_err(cannot_read)?;
+        let cannot_parse = |error| cannot_parse(&text, error);
         let mut reader =
-            ReaderBuilder::new().delimiter(self.delimiter).has_headers(self.header).trim(Trim::All).from_reader(stream);
+            ReaderBuilder::new().delimiter(self.delimiter).has_headers(self.header).trim(Trim::All).from_reader(&*text);
         let header = if self.header { Some(reader.headers().map_err(cannot_parse)?.clone()) } else { None };
-        let mut rows = reader.records().map(|row| row.map_err(cannot_parse)).collect::<Result<Vec<_>>>()?;
+        let mut rows = reader.records().collect::<Result<Vec<_>, _>>().map_err(cannot_parse)?;
         let n_columns = header.as_ref().or(rows.first()).map_or(0, StringRecord::len);
         let names: Vec<String> = match &header {
             Some(names) => names.iter().map(String::from).collect(),
@@ -131,7 +134,7 @@ impl Csv {
         if self.missing == Missing::DropRow {
             rows.retain(|row| !row.iter().any(|field| self.is_missing(field)));
         }
-        let columns = names.iter().enumerate().map(|(place, name)| self.parse(&rows, place, name));
+        let columns = names.iter().enumerate().map(|(place, name)| self.parse(&text, &rows, place, name));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         Ok(Table::new(names, columns, rows.len()))
     }
@@ -154,16 +157,21 @@ impl Csv {
     }
 
     /// One column of all rows.
-    fn parse(&self, rows: &[StringRecord], place: usize, name: &str) -> Result<Column> {
+    fn parse(&self, text: &[u8], rows: &[StringRecord], place: usize, name: &str) -> Result<Column> {
         let ty = self.types.get(name).copied().unwrap_or_else(|| self.infer(rows, place));
-        let bad = |row: &StringRecord, what: &str| {
-            let line = row.position().map_or(0, csv::Position::line);
-            Error::format("csv", format!("{what}: line {line}, column `{name}`, value `{}`", &row[place]))
+        let place_of = |row: &StringRecord| {
+            let line = line(text, row.position());
+            format!("line {line}, column `{name}`, value `{}`", &row[place])
         };
+        let bad = |row: &StringRecord, what: &str| Error::format("csv", format!("{what}: {}", place_of(row)));
         let missing = |row: &StringRecord| match self.missing {
             Missing::Fill(value) => Ok(value),
             Missing::Error | Missing::DropRow => {
-                Err(bad(row, "a value is missing (choose what becomes of it with .missing(..))"))
+                let place = place_of(row);
+                Err(Error::format(
+                    "csv",
+                    format!("a value is missing: {place}; choose what becomes of it with .missing(..)"),
+                ))
             }
         };
         let column = match ty {
@@ -212,21 +220,23 @@ impl Csv {
     }
 }
 
+/// The line on which a row starts, from 1. The position that the csv crate keeps is before any blank lines.
+fn line(text: &[u8], position: Option<&csv::Position>) -> u64 {
+    let Some(position) = position else { return 1 };
+    let rest = text.get(position.byte() as usize..).unwrap_or_default();
+    let blank = rest.iter().take_while(|&&byte| byte == b'\n' || byte == b'\r').filter(|&&byte| byte == b'\n');
+    position.line() + blank.count() as u64
+}
+
 /// What the csv crate reports, in our words.
-fn cannot_parse(error: csv::Error) -> Error {
-    let line = error.position().map_or(0, csv::Position::line);
-    let text = match error.kind() {
+fn cannot_parse(text: &[u8], error: csv::Error) -> Error {
+    let line = line(text, error.position());
+    let what = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("rows must have as many fields as the first: line {line}, fields {len}, expected {expected_len}")
         }
         csv::ErrorKind::Utf8 { err, .. } => format!("the text is not UTF-8: line {line}, field {}", err.field()),
-        csv::ErrorKind::Io(_) => {
-            return match error.into_kind() {
-                csv::ErrorKind::Io(error) => super::bytes::cannot_read(error),
-                _ => Error::io("csv", "the file cannot be read"),
-            };
-        }
         _ => format!("the file cannot be parsed: line {line}"),
     };
-    Error::format("csv", text).with_source(error)
+    Error::format("csv", what).with_source(error)
 }

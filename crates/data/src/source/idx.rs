@@ -19,7 +19,7 @@ use super::bytes::{Endian, Stored, cannot_read, count, numbers, open, tensor};
 pub fn read_idx(path: impl AsRef<Path>, device: &Device) -> Result<Tensor> {
     let path = path.as_ref();
     let (data, shape) = decode(&mut open(path)?).map_err(|error| error.at(path.display()))?;
-    tensor(data, shape, device)
+    tensor(&data, shape, device)
 }
 
 /// The numbers and their shape.

@@ -33,11 +33,11 @@ pub(crate) fn decode(stream: &mut dyn Read, device: &Device) -> Result<Tensor> {
     let data = numbers("npy", stream, n, header.stored, header.endian)?;
     let dims = header.shape.iter().map(|&d| d as usize);
     if !header.fortran_order {
-        return tensor(data, dims.collect(), device);
+        return tensor(&data, dims.collect(), device);
     }
     // First index fastest: the transposed array in row-major order.
     let reversed: Vec<usize> = (0..header.shape.len()).rev().collect();
-    tensor(data, dims.rev().collect(), device)?.permute(reversed)?.contiguous()
+    tensor(&data, dims.rev().collect(), device)?.permute(reversed)?.contiguous()
 }
 
 fn read_header(stream: &mut dyn Read) -> Result<String> {
