@@ -63,7 +63,7 @@ impl Buffer {
                 ),
             ));
         }
-        *state = State { value: crate::stop_gradient(value), is_written: true };
+        *state = State { value: value.stop_gradient(), is_written: true };
         Ok(())
     }
 
@@ -139,21 +139,26 @@ thread_local! {
 
 /// Runs `f` with every layer training on this thread, inside gradients or not.
 pub fn training<R>(f: impl FnOnce() -> R) -> R {
-    with_mode(true, f)
+    with_mode(Some(true), f)
 }
 
 /// Runs `f` with every layer inferring on this thread, inside gradients or not.
 pub fn inference<R>(f: impl FnOnce() -> R) -> R {
-    with_mode(false, f)
+    with_mode(Some(false), f)
 }
 
-fn with_mode<R>(is_training: bool, f: impl FnOnce() -> R) -> R {
+/// What overrides the mode on this thread.
+pub(crate) fn mode_override() -> Option<bool> {
+    OVERRIDE.get()
+}
+
+pub(crate) fn with_mode<R>(is_training: Option<bool>, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<bool>);
     impl Drop for Restore {
         fn drop(&mut self) {
             OVERRIDE.set(self.0);
         }
     }
-    let _restore = Restore(OVERRIDE.replace(Some(is_training)));
+    let _restore = Restore(OVERRIDE.replace(is_training));
     f()
 }

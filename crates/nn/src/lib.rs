@@ -9,12 +9,19 @@ extern crate self as nn;
 
 mod autodiff;
 mod gradient;
+pub mod init;
+mod layer;
 mod leaf;
+pub mod loss;
 mod module;
 mod sequential;
 
-pub use autodiff::Autodiff;
-pub use gradient::{Gradients, stop_gradient};
+pub use autodiff::checkpoint;
+pub use gradient::{
+    Gradients, Outcome, gradient, gradient_n, hessian_vector_product, jacobian, numerical_gradient, stop_gradient,
+    value_and_gradient, value_and_gradient_n, with_gradient,
+};
+pub use layer::*;
 pub use leaf::{Buffer, Mode, inference, training};
 pub use module::{Forward, Leaf, LeafMut, Module, Tree, Visitor, VisitorMut, tree, visit_item_name};
 pub use nn_derive::Module;

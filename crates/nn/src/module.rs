@@ -11,6 +11,7 @@ mod state;
 mod tree;
 
 pub use containers::visit_item_name;
+pub(crate) use operations::{Path, each_leaf};
 pub use tree::{Tree, tree};
 
 /// A leaf of a model, read.

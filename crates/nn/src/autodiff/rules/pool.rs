@@ -1,0 +1,24 @@
+//! Pooling: the maximum through the positions it gave, the average through its adjoint.
+
+use tensor_core::op::{AvgPoolGrad, Pool, PoolKind};
+use tensor_core::{Dims, Op, Result, Tensor};
+
+use super::{Grads, Step, run};
+
+pub(super) fn pool(pool: &Pool, step: &Step<'_>) -> Result<Grads> {
+    step.only(|g| match pool.kind {
+        PoolKind::Max => {
+            let flat = |x: &Tensor| x.flatten(2..);
+            let zeros = flat(&step.zeros_like(0)?)?;
+            zeros.scatter_add(2, &flat(step.output(1))?, &flat(g)?)?.reshape(step.shape(0))
+        }
+        PoolKind::Avg { .. } => {
+            let spatial = Dims::from_slice(&step.shape(0)[2..]);
+            run(&Op::AvgPoolGrad(AvgPoolGrad { pool: pool.clone(), spatial }), &[g])
+        }
+    })
+}
+
+pub(super) fn avg_pool_grad(grad: &AvgPoolGrad, step: &Step<'_>) -> Result<Grads> {
+    step.only(|g| run(&Op::Pool(grad.pool.clone()), &[g]))
+}
