@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use tensor_core::{
-    Backend, Device, DeviceInfo, HostData, HostSlice, HostView, Kind, MemoryStatus, Meta, Op, Result, Storage,
-    Storages, Support, Target, Tensor, UpdateRule,
+    Backend, Device, DeviceInfo, HostData, HostView, Kind, MemoryStatus, Meta, Op, Result, Storage, Storages, Support,
+    Target, Tensor, UpdateRule,
 };
 
-use crate::{Buffer, Elem, Pool, kernels, simd, threads};
+use crate::{Buffer, Elem, Pool, kernels, simd, storage, threads};
 
 /// The CPU device. There is one.
 pub fn device() -> Device {
@@ -101,25 +101,11 @@ impl Backend for CpuBackend {
     }
 
     fn upload(&self, data: HostView<'_>) -> Result<Storage> {
-        fn copy<T: Elem>(pool: &Arc<Pool>, values: &[T]) -> Result<Storage> {
-            let mut buffer = pool.take::<T>(values.len())?;
-            buffer.slice_mut::<T>().copy_from_slice(values);
-            Ok(buffer.into_storage())
-        }
-        match data.data {
-            HostSlice::F64(v) => copy(&self.pool, v),
-            HostSlice::F32(v) => copy(&self.pool, v),
-            HostSlice::F16(v) => copy(&self.pool, v),
-            HostSlice::BF16(v) => copy(&self.pool, v),
-            HostSlice::I64(v) => copy(&self.pool, v),
-            HostSlice::I32(v) => copy(&self.pool, v),
-            HostSlice::U8(v) => copy(&self.pool, v),
-            HostSlice::Bool(v) => copy(&self.pool, bytemuck::cast_slice::<bool, u8>(v)),
-        }
+        storage::upload(&self.pool, data)
     }
 
     fn download(&self, x: &Tensor) -> Result<HostData> {
-        kernels::copy::download(x, &Context { pool: &self.pool })
+        Ok(kernels::copy::download(x))
     }
 
     fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {

@@ -5,6 +5,7 @@
 //! their errors (core decides them), and derivatives.
 
 mod backend;
+pub(crate) mod eval;
 mod kernels;
 mod pool;
 pub mod simd;

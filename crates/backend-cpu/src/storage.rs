@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
-use tensor_core::{Storage, Storages, Tensor};
+use tensor_core::{HostSlice, HostView, Result, Storage, Storages, Tensor};
 
 use crate::Pool;
 
@@ -145,4 +145,23 @@ pub fn input<T: Elem>(x: &Tensor) -> &[T] {
 pub(crate) fn contiguous_input<T: Elem>(x: &Tensor) -> &[T] {
     debug_assert!(x.is_contiguous());
     &input(x)[x.layout().offset()..][..x.len()]
+}
+
+/// Copies host values to new memory.
+pub(crate) fn upload(pool: &Arc<Pool>, view: HostView<'_>) -> Result<Storage> {
+    fn copy<T: Elem>(pool: &Arc<Pool>, values: &[T]) -> Result<Storage> {
+        let mut buffer = pool.take::<T>(values.len())?;
+        buffer.slice_mut::<T>().copy_from_slice(values);
+        Ok(buffer.into_storage())
+    }
+    match view.data {
+        HostSlice::F64(v) => copy(pool, v),
+        HostSlice::F32(v) => copy(pool, v),
+        HostSlice::F16(v) => copy(pool, v),
+        HostSlice::BF16(v) => copy(pool, v),
+        HostSlice::I64(v) => copy(pool, v),
+        HostSlice::I32(v) => copy(pool, v),
+        HostSlice::U8(v) => copy(pool, v),
+        HostSlice::Bool(v) => copy(pool, bytemuck::cast_slice::<bool, u8>(v)),
+    }
 }

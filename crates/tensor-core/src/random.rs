@@ -9,6 +9,8 @@ use std::cell::RefCell;
 use std::f64::consts::TAU;
 use std::sync::{Mutex, PoisonError};
 
+use half::{bf16, f16};
+
 use crate::op::Distribution;
 use crate::{DType, math};
 
@@ -141,10 +143,36 @@ pub const fn per_block(distribution: Distribution, dtype: DType) -> usize {
     }
 }
 
-/// The word's upper 24 bits as a number in [0, 1). Uniform is then `u · (high − low) + low`, rounded twice.
+/// The word's upper 24 bits as a number in [0, 1).
+///
+/// Uniform is then `u · (high − low) + low`, the factor taken in f64 and rounded to the type that is computed in, product
+/// and sum rounded one by one; what lies above [`largest_below`] becomes that. Normal is `z · std + mean` likewise.
 #[inline(always)]
 pub fn uniform_f32(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
+}
+
+/// The largest number of `dtype` below `high`, so that rounding never gives `high` itself; `low` if there is none from it on.
+pub fn largest_below(low: f64, high: f64, dtype: DType) -> f64 {
+    // From the nearest number one step down where it is not below.
+    let below = match dtype {
+        DType::F16 => (0..2).map(|steps| down(f16::from_f64(high), steps, f16::to_bits, f16::from_bits).to_f64()).find(|&v| v < high),
+        DType::BF16 => (0..2).map(|steps| down(bf16::from_f64(high), steps, bf16::to_bits, bf16::from_bits).to_f64()).find(|&v| v < high),
+        DType::F32 => Some(f64::from(high as f32)).filter(|&v| v < high).or(Some(f64::from((high as f32).next_down()))),
+        _ => Some(high.next_down()),
+    };
+    below.map_or(low, |below| below.max(low))
+}
+
+/// `steps` numbers further down, of 16 bits.
+fn down<T: Copy>(from: T, steps: u16, to_bits: fn(T) -> u16, from_bits: fn(u16) -> T) -> T {
+    (0..steps).fold(from, |v, _| {
+        from_bits(match to_bits(v) {
+            0 | 0x8000 => 0x8001,
+            bits if bits & 0x8000 == 0 => bits - 1,
+            bits => bits + 1,
+        })
+    })
 }
 
 /// The upper 53 bits of two words, the first one above, as a number in [0, 1).
@@ -227,6 +255,11 @@ mod tests {
         assert_eq!((uniform_f64([0; 2]), uniform_f64([u32::MAX; 2])), (0.0, 1.0 - f64::EPSILON / 2.0));
         assert_eq!((integer([0; 2], -3, 4), integer([u32::MAX; 2], -3, 4)), (-3, 3));
         assert_eq!((integer([0; 2], i64::MIN, i64::MAX), integer([u32::MAX; 2], i64::MIN, i64::MAX)), (i64::MIN, i64::MAX - 1));
+        assert_eq!(largest_below(0.0, 1.0, DType::F32), 1.0 - f64::from(f32::EPSILON) / 2.0);
+        assert_eq!(largest_below(0.0, 1.0, DType::F16), 1.0 - 0.5f64.powi(11));
+        assert_eq!(largest_below(-1.0, 0.0, DType::BF16), -bf16::MIN_POSITIVE_SUBNORMAL.to_f64());
+        assert_eq!(largest_below(0.0, 0.3, DType::F16), f16::from_f64(0.3).to_f64().min(0.2999));
+        assert_eq!(largest_below(2.0, 2.0, DType::F64), 2.0);
         assert!(!bernoulli(0, 0.0) && bernoulli(u32::MAX, 1.0));
         assert!(normal_f32([u32::MAX, 0])[0].is_finite() && normal_f64([u32::MAX; 4])[0].is_finite());
     }

@@ -1,0 +1,43 @@
+//! Elementwise expressions over whole tensors.
+
+use smallvec::SmallVec;
+use tensor_core::op::Map;
+use tensor_core::{DType, Meta, Result, Storages, Tensor};
+
+use crate::eval::{CHUNK, Evaluator, Input};
+use crate::{Buffer, Context, threads};
+
+/// Aimed at per piece of work that a thread takes.
+const PIECE_NS: usize = 30_000;
+
+/// y_k = e_k(x_0, x_1, …).
+pub(crate) fn run(op: &Map, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
+    let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
+    let evaluator = Evaluator::new(op.name, &op.exprs, &dtypes)?;
+    let mut buffers: SmallVec<[Buffer; 1]> = outputs.iter().map(|meta| cx.output(meta)).collect::<Result<_>>()?;
+    let shape = &outputs[0].shape;
+    let operands: SmallVec<[Input<'_>; 4]> = inputs.iter().map(|&x| Input::Tensor(x)).collect();
+    let bound = evaluator.bind(shape, &operands);
+    let n = shape.len();
+    let work_ns = evaluator.work_ns(n);
+    if !threads::is_worthwhile(work_ns) {
+        let mut outs: SmallVec<[&mut [u8]; 4]> = buffers.iter_mut().map(Buffer::bytes_mut).collect();
+        bound.worker().run(0, n, &[], &mut outs);
+    } else {
+        let len = (n / work_ns.div_ceil(PIECE_NS)).next_multiple_of(CHUNK);
+        let mut rest: SmallVec<[(&mut [u8], usize); 4]> =
+            buffers.iter_mut().zip(outputs).map(|(b, meta)| (b.bytes_mut(), meta.dtype.size_bytes())).collect();
+        let pieces = (0..n).step_by(len).map(|start| {
+            let n = len.min(n - start);
+            let mut piece: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
+            for (bytes, size) in &mut rest {
+                let (head, tail) = std::mem::take(bytes).split_at_mut(n * *size);
+                piece.push(head);
+                *bytes = tail;
+            }
+            (start, n, piece)
+        });
+        threads::for_each(work_ns, pieces, |(start, n, mut piece)| bound.worker().run(start, n, &[], &mut piece));
+    }
+    Ok(buffers.into_iter().map(Buffer::into_storage).collect())
+}
