@@ -118,11 +118,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.op.is_empty() {
-            f.write_str(&self.0.text)
-        } else {
-            write!(f, "{}: {}", self.0.op, self.0.text)
-        }
+        if self.0.op.is_empty() { f.write_str(&self.0.text) } else { write!(f, "{}: {}", self.0.op, self.0.text) }
     }
 }
 

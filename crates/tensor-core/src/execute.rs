@@ -70,7 +70,11 @@ fn run(device: &Device, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
         }
     }
     let storages = device.backend().execute(op, inputs, &outputs)?;
-    Ok(outputs.into_iter().zip(storages).map(|(meta, storage)| Tensor::from_storage(storage, meta, device.clone())).collect())
+    Ok(outputs
+        .into_iter()
+        .zip(storages)
+        .map(|(meta, storage)| Tensor::from_storage(storage, meta, device.clone()))
+        .collect())
 }
 
 fn is_closed(device: &Device) -> bool {

@@ -12,14 +12,18 @@ use smallvec::SmallVec;
 
 use crate::{DType, Number};
 
+mod bounded;
 mod derivative;
 mod eval;
 mod formula;
+mod reference;
 mod symbol;
 mod types;
 
-pub use eval::{Dual, Scalar};
+pub use bounded::{Accuracy, Bounded, Bounds, largest, smallest_normal, ulp};
+pub use eval::{Algebra, Dual, Duals, Reals};
 pub use formula::{FORMULAS, Formula, FormulaId, named};
+pub use reference::{Value, int_binary, int_unary, wrap};
 pub use symbol::{Sym, build, build_with};
 pub use types::{Program, TypedNode};
 
@@ -74,6 +78,32 @@ pub enum Unary {
     Not,
 }
 
+impl Unary {
+    /// The name in errors, and in [`crate::math::BOUNDS`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Neg => "neg",
+            Self::Abs => "abs",
+            Self::Sign => "sign",
+            Self::Exp => "exp",
+            Self::ExpM1 => "exp_m1",
+            Self::Ln => "ln",
+            Self::Ln1p => "ln_1p",
+            Self::Sqrt => "sqrt",
+            Self::Rsqrt => "rsqrt",
+            Self::Recip => "recip",
+            Self::Sin => "sin",
+            Self::Cos => "cos",
+            Self::Tanh => "tanh",
+            Self::Erf => "erf",
+            Self::Floor => "floor",
+            Self::Ceil => "ceil",
+            Self::Round => "round",
+            Self::Not => "not",
+        }
+    }
+}
+
 /// The primitives of two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
@@ -85,6 +115,7 @@ pub enum Binary {
     Div,
     /// `a − b·floor(a/b)`: the divisor's sign, floats too; integers by zero give 0.
     Rem,
+    /// Integers wrap; a negative exponent truncates the quotient: 0 but for ±1.
     Pow,
     /// NaN propagates.
     Min,
@@ -97,6 +128,33 @@ pub enum Binary {
     Le,
     And,
     Or,
+}
+
+impl Binary {
+    /// The name in errors, and in [`crate::math::BOUNDS`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Sub => "sub",
+            Self::Mul => "mul",
+            Self::Div => "div",
+            Self::Rem => "rem",
+            Self::Pow => "pow",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Eq => "eq",
+            Self::Ne => "ne",
+            Self::Lt => "lt",
+            Self::Le => "le",
+            Self::And => "and",
+            Self::Or => "or",
+        }
+    }
+
+    /// Whether it compares: its operands have a type of their own, its value is bool.
+    pub const fn is_comparison(self) -> bool {
+        matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le)
+    }
 }
 
 impl Prim {
@@ -134,8 +192,19 @@ pub struct Code {
     nodes: Vec<Node>,
     n_inputs: usize,
     id: u64,
-    programs: Mutex<SmallVec<[(SmallVec<[DType; 4]>, Arc<Program>); 2]>>,
+    programs: Programs,
     derivatives: OnceLock<Vec<Option<Arc<Code>>>>,
+    derivative_reads: OnceLock<u32>,
+}
+
+/// A program and the input types that it is for.
+type Typed = (SmallVec<[DType; 4]>, Arc<Program>);
+
+/// The programs made so far: the first one is found without a lock.
+#[derive(Debug, Default)]
+struct Programs {
+    first: OnceLock<Typed>,
+    more: Mutex<Vec<Typed>>,
 }
 
 impl Code {
@@ -157,6 +226,17 @@ impl Code {
     /// Whether input `i` is read.
     pub fn reads(&self, i: usize) -> bool {
         self.nodes.iter().any(|n| n.prim == Prim::Input(i as u32))
+    }
+
+    /// Bit i: some derivative reads the value of input i (of those below 32).
+    pub fn derivative_reads(self: &Arc<Self>) -> u32 {
+        *self.derivative_reads.get_or_init(|| {
+            let codes = self.derivatives().iter().flatten();
+            codes.flat_map(|code| code.nodes()).fold(0, |mask, node| match node.prim {
+                Prim::Input(i) if (i as usize) < self.n_inputs && i < 32 => mask | 1 << i,
+                _ => mask,
+            })
+        })
     }
 
     /// Whether the value is input `i`, unchanged.
@@ -200,7 +280,17 @@ fn intern(nodes: Vec<Node>, n_inputs: usize) -> Arc<Code> {
         return code.clone();
     }
     let id = (n_codes << 8) | same_hash.len() as u64;
-    let code = Arc::new(Code { nodes, n_inputs, id, programs: Mutex::default(), derivatives: OnceLock::new() });
+    let code = Arc::new(Code {
+        nodes,
+        n_inputs,
+        id,
+        programs: Programs::default(),
+        derivatives: OnceLock::new(),
+        derivative_reads: OnceLock::new(),
+    });
     same_hash.push(code.clone());
     code
 }
+
+#[cfg(test)]
+mod tests;

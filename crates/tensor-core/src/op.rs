@@ -258,9 +258,7 @@ fn one(shape: Shape, dtype: DType) -> Result<Metas> {
 
 /// The inputs of an op of fixed arity; core calls ops with as many as they take.
 fn exactly<'a, const N: usize>(inputs: &'a [Meta], op: &str) -> Result<&'a [Meta; N]> {
-    inputs
-        .try_into()
-        .map_err(|_| Error::shape(op.to_string(), format!("takes {N} inputs: got {}", inputs.len())))
+    inputs.try_into().map_err(|_| Error::shape(op.to_string(), format!("takes {N} inputs: got {}", inputs.len())))
 }
 
 fn same_dtype(op: &'static str, a: (&str, DType), b: (&str, DType)) -> Result<()> {

@@ -156,8 +156,12 @@ pub fn uniform_f32(word: u32) -> f32 {
 pub fn largest_below(low: f64, high: f64, dtype: DType) -> f64 {
     // From the nearest number one step down where it is not below.
     let below = match dtype {
-        DType::F16 => (0..2).map(|steps| down(f16::from_f64(high), steps, f16::to_bits, f16::from_bits).to_f64()).find(|&v| v < high),
-        DType::BF16 => (0..2).map(|steps| down(bf16::from_f64(high), steps, bf16::to_bits, bf16::from_bits).to_f64()).find(|&v| v < high),
+        DType::F16 => (0..2)
+            .map(|steps| down(f16::from_f64(high), steps, f16::to_bits, f16::from_bits).to_f64())
+            .find(|&v| v < high),
+        DType::BF16 => (0..2)
+            .map(|steps| down(bf16::from_f64(high), steps, bf16::to_bits, bf16::from_bits).to_f64())
+            .find(|&v| v < high),
         DType::F32 => Some(f64::from(high as f32)).filter(|&v| v < high).or(Some(f64::from((high as f32).next_down()))),
         _ => Some(high.next_down()),
     };
@@ -224,17 +228,12 @@ mod tests {
     /// empty upper half, which is what a key's blocks use.
     #[test]
     fn philox_gives_the_published_blocks() {
-        let cases = [
-            (Key { seed: 0, offset: 0 }, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
-        ];
+        let cases = [(Key { seed: 0, offset: 0 }, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8])];
         for (key, block) in cases {
             assert_eq!(philox(key, 0), block, "{key:?}");
         }
         // A full counter and key, through the rounds themselves.
-        assert_eq!(
-            rounds([u32::MAX; 4], [u32::MAX; 2]),
-            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
-        );
+        assert_eq!(rounds([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
         assert_eq!(
             rounds([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]),
             [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]
@@ -254,7 +253,10 @@ mod tests {
         assert_eq!((uniform_f32(0), uniform_f32(u32::MAX)), (0.0, 1.0 - f32::EPSILON / 2.0));
         assert_eq!((uniform_f64([0; 2]), uniform_f64([u32::MAX; 2])), (0.0, 1.0 - f64::EPSILON / 2.0));
         assert_eq!((integer([0; 2], -3, 4), integer([u32::MAX; 2], -3, 4)), (-3, 3));
-        assert_eq!((integer([0; 2], i64::MIN, i64::MAX), integer([u32::MAX; 2], i64::MIN, i64::MAX)), (i64::MIN, i64::MAX - 1));
+        assert_eq!(
+            (integer([0; 2], i64::MIN, i64::MAX), integer([u32::MAX; 2], i64::MIN, i64::MAX)),
+            (i64::MIN, i64::MAX - 1)
+        );
         assert_eq!(largest_below(0.0, 1.0, DType::F32), 1.0 - f64::from(f32::EPSILON) / 2.0);
         assert_eq!(largest_below(0.0, 1.0, DType::F16), 1.0 - 0.5f64.powi(11));
         assert_eq!(largest_below(-1.0, 0.0, DType::BF16), -bf16::MIN_POSITIVE_SUBNORMAL.to_f64());

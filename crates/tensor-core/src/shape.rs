@@ -144,9 +144,9 @@ pub trait IntoShape {
             if d < 0 {
                 return Err(Error::shape(op, format!("a size is negative: shape {dims:?}")));
             }
-            len = len.checked_mul(d.max(1)).ok_or_else(|| {
-                Error::shape(op, format!("the number of elements overflows: shape {dims:?}"))
-            })?;
+            len = len
+                .checked_mul(d.max(1))
+                .ok_or_else(|| Error::shape(op, format!("the number of elements overflows: shape {dims:?}")))?;
         }
         Ok(dims.iter().map(|&d| d as usize).collect())
     }

@@ -1,7 +1,8 @@
 //! Symbolic derivatives: for input i, the formula of cotangent · ∂value/∂input i.
 //!
-//! Slopes are built forward, node by node, so that a `select` picks between the slopes of its branches: the
-//! branch not taken contributes nothing, however infinite. The cotangent is multiplied in at the very leaves.
+//! Slopes are built forward, node by node, so that a `select` picks between the slopes of its branches. Factors, the
+//! cotangent the last of them, are multiplied into the branches of such a select and not onto it: a branch not taken
+//! adds 0, never 0·∞.
 
 use std::f64::consts::FRAC_2_SQRT_PI;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ impl Slope {
         match self {
             Zero => Zero,
             One => Is(factor()),
-            Is(s) => Is(s * factor()),
+            Is(s) => Is(product(s, factor())),
         }
     }
 
@@ -42,7 +43,7 @@ impl Slope {
         match self {
             Zero => Zero,
             One => Is(Sym::lit(-1.0)),
-            Is(s) => Is(-s),
+            Is(s) => Is(product(s, Sym::lit(-1.0))),
         }
     }
 
@@ -106,10 +107,7 @@ impl Code {
                 Prim::Cast(dtype) => cast(dtype, slope[0]),
                 Prim::Call(id) => {
                     let partials = (id.formula().partials)(&arg, value);
-                    partials
-                        .iter()
-                        .zip(&slope)
-                        .fold(Zero, |sum, (&partial, s)| sum.plus(s.times(|| partial)))
+                    partials.iter().zip(&slope).fold(Zero, |sum, (&partial, s)| sum.plus(s.times(|| partial)))
                 }
             });
         }
@@ -117,23 +115,50 @@ impl Code {
     }
 }
 
-/// cotangent · slope, the cotangent taken into the branches of a select so that an infinite one stays out of
-/// the branch not taken.
+/// cotangent · slope.
 fn scaled(slope: Slope, cotangent: Sym) -> Sym {
     match slope {
         Zero => Sym::lit(0.0),
         One => cotangent,
-        Is(s) => scaled_sym(s, cotangent),
+        Is(s) => product(s, cotangent),
     }
 }
 
-fn scaled_sym(s: Sym, cotangent: Sym) -> Sym {
+/// a · b, taken into the branches of a factor that is masked.
+fn product(a: Sym, b: Sym) -> Sym {
+    match (literal(a), literal(b)) {
+        (Some(0.0), _) | (_, Some(1.0)) => a,
+        (_, Some(0.0)) | (Some(1.0), _) => b,
+        _ if is_masked(a) => spread(a, b),
+        _ if is_masked(b) => spread(b, a),
+        (Some(-1.0), _) => -b,
+        (_, Some(-1.0)) => -a,
+        _ => b * a,
+    }
+}
+
+fn spread(masked: Sym, factor: Sym) -> Sym {
+    match masked.node() {
+        (Prim::Select, [c, a, b]) => c.select(product(a, factor), product(b, factor)),
+        (Prim::Binary(_), [a, b, _]) => product(a, factor) + product(b, factor),
+        _ => unreachable!("invariant: a select or a sum"),
+    }
+}
+
+/// Whether it is a select with a branch of 0, or a sum of such.
+fn is_masked(s: Sym) -> bool {
     match s.node() {
-        (Prim::Lit(bits), _) if f64::from_bits(bits) == 0.0 => s,
-        (Prim::Lit(bits), _) if f64::from_bits(bits) == 1.0 => cotangent,
-        (Prim::Lit(bits), _) if f64::from_bits(bits) == -1.0 => -cotangent,
-        (Prim::Select, [c, a, b]) => c.select(scaled_sym(a, cotangent), scaled_sym(b, cotangent)),
-        _ => cotangent * s,
+        (Prim::Select, [_, a, b]) => [a, b].into_iter().any(|s| literal(s) == Some(0.0) || is_masked(s)),
+        (Prim::Binary(Binary::Add), [a, b, _]) => is_masked(a) || is_masked(b),
+        _ => false,
+    }
+}
+
+fn literal(s: Sym) -> Option<f64> {
+    match s.node().0 {
+        Prim::Lit(bits) => Some(f64::from_bits(bits)),
+        Prim::LitInt(v) => Some(v as f64),
+        _ => None,
     }
 }
 

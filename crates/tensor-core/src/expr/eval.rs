@@ -1,32 +1,45 @@
-//! Evaluation in f64 (the reference's arithmetic) and over dual numbers (the derivative's check).
+//! Evaluation of an expression over any kind of number: f64 (the reference's arithmetic), dual numbers (the
+//! derivative's check), bounds on the rounding error.
 
 use super::{Binary, Code, Expr, Prim, Unary};
-use crate::{DType, Element, Number};
+use crate::{DType, Element, Number, math};
 
-/// A number that expressions can be evaluated over.
-pub trait Scalar: Copy {
-    /// A constant.
-    fn constant(v: f64) -> Self;
+/// A kind of number that expressions can be evaluated over. Truth values are 0 and 1.
+pub trait Algebra {
+    /// A number of this kind.
+    type Value: Copy;
+    /// A constant of an element type.
+    fn constant(&self, v: f64, dtype: DType) -> Self::Value;
     /// The plain value.
-    fn value(self) -> f64;
-    /// Applies a primitive of one operand.
-    fn unary(op: Unary, x: Self) -> Self;
-    /// Applies a primitive of two operands.
-    fn binary(op: Binary, x: Self, y: Self) -> Self;
-    /// Rounds to an element type.
-    fn cast(self, dtype: DType) -> Self;
+    fn plain(&self, x: Self::Value) -> f64;
+    /// Applies a primitive to one operand of an element type.
+    fn unary(&self, op: Unary, x: Self::Value, dtype: DType) -> Self::Value;
+    /// Applies a primitive to two operands of an element type.
+    fn binary(&self, op: Binary, x: Self::Value, y: Self::Value, dtype: DType) -> Self::Value;
+    /// Converts to an element type.
+    fn cast(&self, x: Self::Value, dtype: DType) -> Self::Value;
+    /// `condition ? a : b`.
+    fn select(&self, condition: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value {
+        if self.plain(condition) != 0.0 { a } else { b }
+    }
 }
 
-impl Scalar for f64 {
-    fn constant(v: f64) -> Self {
+/// f64: the reference.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reals;
+
+impl Algebra for Reals {
+    type Value = f64;
+
+    fn constant(&self, v: f64, _: DType) -> f64 {
         v
     }
 
-    fn value(self) -> f64 {
-        self
+    fn plain(&self, x: f64) -> f64 {
+        x
     }
 
-    fn unary(op: Unary, x: f64) -> f64 {
+    fn unary(&self, op: Unary, x: f64, _: DType) -> f64 {
         match op {
             Unary::Neg => -x,
             Unary::Abs => x.abs(),
@@ -42,7 +55,7 @@ impl Scalar for f64 {
             Unary::Sin => x.sin(),
             Unary::Cos => x.cos(),
             Unary::Tanh => x.tanh(),
-            Unary::Erf => crate::math::erf(x),
+            Unary::Erf => math::erf(x),
             Unary::Floor => x.floor(),
             Unary::Ceil => x.ceil(),
             Unary::Round => x.round_ties_even(),
@@ -50,8 +63,7 @@ impl Scalar for f64 {
         }
     }
 
-    fn binary(op: Binary, x: f64, y: f64) -> f64 {
-        let truth = |b: bool| f64::from(u8::from(b));
+    fn binary(&self, op: Binary, x: f64, y: f64, _: DType) -> f64 {
         match op {
             Binary::Add => x + y,
             Binary::Sub => x - y,
@@ -66,30 +78,34 @@ impl Scalar for f64 {
             Binary::Max if x.is_nan() || y.is_nan() => f64::NAN,
             Binary::Min => x.min(y),
             Binary::Max => x.max(y),
-            Binary::Eq => truth(x == y),
-            Binary::Ne => truth(x != y),
-            Binary::Lt => truth(x < y),
-            Binary::Le => truth(x <= y),
-            Binary::And => truth(x != 0.0 && y != 0.0),
-            Binary::Or => truth(x != 0.0 || y != 0.0),
+            Binary::Eq => f64::from(x == y),
+            Binary::Ne => f64::from(x != y),
+            Binary::Lt => f64::from(x < y),
+            Binary::Le => f64::from(x <= y),
+            Binary::And => f64::from(x != 0.0 && y != 0.0),
+            Binary::Or => f64::from(x != 0.0 || y != 0.0),
         }
     }
 
-    fn cast(self, dtype: DType) -> f64 {
+    fn cast(&self, x: f64, dtype: DType) -> f64 {
         match dtype {
-            DType::F64 => self,
-            DType::F32 => f64::from(self as f32),
-            DType::F16 => half::f16::from_f64(self).to_f64(),
-            DType::BF16 => half::bf16::from_f64(self).to_f64(),
-            DType::I64 => (self as i64) as f64,
-            DType::I32 => f64::from(self as i32),
-            DType::U8 => f64::from(self as u8),
-            DType::Bool => Element::to_f64(self != 0.0),
+            DType::F64 => x,
+            DType::F32 => f64::from(x as f32),
+            DType::F16 => half::f16::from_f64(x).to_f64(),
+            DType::BF16 => half::bf16::from_f64(x).to_f64(),
+            DType::I64 => (x as i64) as f64,
+            DType::I32 => f64::from(x as i32),
+            DType::U8 => f64::from(x as u8),
+            DType::Bool => Element::to_f64(x != 0.0),
         }
     }
 }
 
-/// A value and its derivative along one direction: exact derivatives by forward evaluation.
+/// Dual numbers: exact derivatives by forward evaluation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Duals;
+
+/// A value and its derivative along one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dual {
     /// The value.
@@ -98,27 +114,27 @@ pub struct Dual {
     pub slope: f64,
 }
 
-impl Dual {
-    fn chain(value: f64, slope: f64, direction: f64) -> Self {
-        // A direction of 0 stays 0 even where the slope is infinite.
-        Self { value, slope: if direction == 0.0 { 0.0 } else { slope * direction } }
-    }
+/// A slope times a direction, where nothing times anything is nothing, however infinite.
+fn times(slope: f64, direction: f64) -> f64 {
+    if slope == 0.0 || direction == 0.0 { 0.0 } else { slope * direction }
 }
 
-impl Scalar for Dual {
-    fn constant(v: f64) -> Self {
-        Self { value: v, slope: 0.0 }
+impl Algebra for Duals {
+    type Value = Dual;
+
+    fn constant(&self, v: f64, _: DType) -> Dual {
+        Dual { value: v, slope: 0.0 }
     }
 
-    fn value(self) -> f64 {
-        self.value
+    fn plain(&self, x: Dual) -> f64 {
+        x.value
     }
 
-    fn unary(op: Unary, x: Dual) -> Dual {
-        let v = f64::unary(op, x.value);
+    fn unary(&self, op: Unary, x: Dual, dtype: DType) -> Dual {
+        let v = Reals.unary(op, x.value, dtype);
         let slope = match op {
             Unary::Neg => -1.0,
-            Unary::Abs => f64::unary(Unary::Sign, x.value),
+            Unary::Abs => Reals.unary(Unary::Sign, x.value, dtype),
             Unary::Exp => v,
             Unary::ExpM1 => x.value.exp(),
             Unary::Ln => 1.0 / x.value,
@@ -132,11 +148,11 @@ impl Scalar for Dual {
             Unary::Erf => std::f64::consts::FRAC_2_SQRT_PI * (-x.value * x.value).exp(),
             Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Not => 0.0,
         };
-        Dual::chain(v, slope, x.slope)
+        Dual { value: v, slope: times(slope, x.slope) }
     }
 
-    fn binary(op: Binary, x: Dual, y: Dual) -> Dual {
-        let v = f64::binary(op, x.value, y.value);
+    fn binary(&self, op: Binary, x: Dual, y: Dual, dtype: DType) -> Dual {
+        let v = Reals.binary(op, x.value, y.value, dtype);
         let (dx, dy) = match op {
             Binary::Add => (1.0, 1.0),
             Binary::Sub => (1.0, -1.0),
@@ -150,43 +166,36 @@ impl Scalar for Dual {
             }
             Binary::Min => (f64::from(x.value <= y.value), f64::from(y.value < x.value)),
             Binary::Max => (f64::from(x.value >= y.value), f64::from(y.value > x.value)),
-            _ => (0.0, 0.0),
+            Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::And | Binary::Or => (0.0, 0.0),
         };
-        let part = |d: f64, s: f64| if s == 0.0 { 0.0 } else { d * s };
-        Dual { value: v, slope: part(dx, x.slope) + part(dy, y.slope) }
+        Dual { value: v, slope: times(dx, x.slope) + times(dy, y.slope) }
     }
 
-    fn cast(self, dtype: DType) -> Dual {
-        let slope = if dtype.is_float() { self.slope } else { 0.0 };
-        Dual { value: self.value.cast(dtype), slope }
+    fn cast(&self, x: Dual, dtype: DType) -> Dual {
+        let slope = if dtype.is_float() { x.slope } else { 0.0 };
+        Dual { value: Reals.cast(x.value, dtype), slope }
     }
 }
 
 impl Code {
-    /// The value over any [`Scalar`]; named formulas are expanded.
-    pub fn eval<S: Scalar>(&self, inputs: &[S], args: &[Number]) -> S {
-        let mut values: Vec<S> = Vec::with_capacity(self.nodes().len());
+    /// The value over any algebra, untyped: everything counts as f64. Named formulas are expanded.
+    pub fn eval<A: Algebra>(&self, algebra: &A, inputs: &[A::Value], args: &[Number]) -> A::Value {
+        let dtype = DType::F64;
+        let mut values: Vec<A::Value> = Vec::with_capacity(self.nodes().len());
         for node in self.nodes() {
             let arg = |i: usize| values[node.args[i] as usize];
             let value = match node.prim {
                 Prim::Input(i) => inputs[i as usize],
-                Prim::Arg(i) | Prim::ArgInt(i) => S::constant(args[i as usize].to_f64()),
-                Prim::Lit(bits) => S::constant(f64::from_bits(bits)),
-                Prim::LitInt(v) => S::constant(v as f64),
-                Prim::Unary(op) => S::unary(op, arg(0)),
-                Prim::Binary(op) => S::binary(op, arg(0), arg(1)),
-                Prim::Select => {
-                    if arg(0).value() != 0.0 {
-                        arg(1)
-                    } else {
-                        arg(2)
-                    }
-                }
-                Prim::Cast(dtype) => arg(0).cast(dtype),
+                Prim::Arg(i) | Prim::ArgInt(i) => algebra.constant(args[i as usize].to_f64(), dtype),
+                Prim::Lit(bits) => algebra.constant(f64::from_bits(bits), dtype),
+                Prim::LitInt(v) => algebra.constant(v as f64, dtype),
+                Prim::Unary(op) => algebra.unary(op, arg(0), dtype),
+                Prim::Binary(op) => algebra.binary(op, arg(0), arg(1), dtype),
+                Prim::Select => algebra.select(arg(0), arg(1), arg(2)),
+                Prim::Cast(dtype) => algebra.cast(arg(0), dtype),
                 Prim::Call(id) => {
-                    let expansion = id.expansion();
-                    let operands: Vec<S> = (0..node.prim.arity()).map(arg).collect();
-                    expansion.code.eval(&operands, &expansion.args)
+                    let operands: Vec<A::Value> = (0..node.prim.arity()).map(arg).collect();
+                    id.expansion().code.eval(algebra, &operands, &[])
                 }
             };
             values.push(value);
@@ -198,16 +207,13 @@ impl Code {
 impl Expr {
     /// The value in f64.
     pub fn eval_f64(&self, inputs: &[f64]) -> f64 {
-        self.code.eval(inputs, &self.args)
+        self.code.eval(&Reals, inputs, &self.args)
     }
 
     /// The exact derivative by input `wrt`, by dual numbers.
     pub fn eval_derivative(&self, inputs: &[f64], wrt: usize) -> f64 {
-        let duals: Vec<Dual> = inputs
-            .iter()
-            .enumerate()
-            .map(|(i, &value)| Dual { value, slope: f64::from(i == wrt) })
-            .collect();
-        self.code.eval(&duals, &self.args).slope
+        let dual = |(i, &value): (usize, &f64)| Dual { value, slope: f64::from(i == wrt) };
+        let duals: Vec<Dual> = inputs.iter().enumerate().map(dual).collect();
+        self.code.eval(&Duals, &duals, &self.args).slope
     }
 }

@@ -1,6 +1,7 @@
 //! The `Copy` symbol that formulas are written over, and the arena that records what they do.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 
 use smallvec::SmallVec;
@@ -16,6 +17,8 @@ use crate::{DType, Number};
 pub struct Sym {
     node: u32,
     arena: u64,
+    /// Arenas are numbered per thread: a symbol stays on its own.
+    thread: PhantomData<*const ()>,
 }
 
 #[derive(Default)]
@@ -78,7 +81,7 @@ pub(crate) fn build_with_args(n_inputs: usize, args: &[Number], formula: impl Fn
     let inputs: SmallVec<[Sym; 4]> = (0..n_inputs).map(|i| push(Prim::Input(i as u32), &[])).collect();
     let value = formula(&inputs);
     ARENA.with_borrow_mut(|arena| {
-        assert_eq!(value.arena, arena.id, "a formula returned a symbol of another closure");
+        assert!(value.arena == arena.id, "a formula returned a symbol of another closure");
         let nodes = live(&arena.nodes, value.node as usize);
         Expr { code: intern(nodes, n_inputs), args: std::mem::take(&mut arena.args) }
     })
@@ -111,7 +114,7 @@ fn push(prim: Prim, operands: &[Sym]) -> Sym {
     ARENA.with_borrow_mut(|arena| {
         let mut args = [0; 3];
         for (arg, sym) in args.iter_mut().zip(operands) {
-            assert_eq!(sym.arena, arena.id, "a symbol was used outside the closure that received it");
+            assert!(sym.arena == arena.id, "a symbol was used outside the closure that received it");
             *arg = sym.node;
         }
         let node = Node { prim, args };
@@ -121,7 +124,7 @@ fn push(prim: Prim, operands: &[Sym]) -> Sym {
         if found.is_none() {
             arena.nodes.push(node);
         }
-        Sym { node: position as u32, arena: arena.id }
+        Sym { node: position as u32, arena: arena.id, thread: PhantomData }
     })
 }
 
@@ -150,7 +153,7 @@ impl Sym {
     pub(crate) fn node(self) -> (Prim, [Sym; 3]) {
         ARENA.with_borrow(|arena| {
             let node = arena.nodes[self.node as usize];
-            (node.prim, node.args.map(|node| Sym { node, arena: arena.id }))
+            (node.prim, node.args.map(|node| Sym { node, arena: arena.id, thread: PhantomData }))
         })
     }
 

@@ -38,13 +38,21 @@ impl Program {
 impl Code {
     /// The program for these input types, or an error that names the mismatch. Cached.
     pub fn program(self: &Arc<Self>, op: &'static str, inputs: &[DType]) -> Result<Arc<Program>> {
-        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, program)) = programs.iter().find(|(dtypes, _)| dtypes[..] == *inputs) {
+        if let Some((dtypes, program)) = self.programs.first.get()
+            && dtypes[..] == *inputs
+        {
+            return Ok(program.clone());
+        }
+        let mut more = self.programs.more.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, program)) = more.iter().find(|(dtypes, _)| dtypes[..] == *inputs) {
             return Ok(program.clone());
         }
         let expanded = expand(self.nodes());
         let program = Arc::new(Program { nodes: infer(op, &expanded, inputs)?, id: self.id() });
-        programs.push((SmallVec::from_slice(inputs), program.clone()));
+        let typed = (SmallVec::from_slice(inputs), program.clone());
+        if let Err(typed) = self.programs.first.set(typed) {
+            more.push(typed);
+        }
         Ok(program)
     }
 }
@@ -102,7 +110,7 @@ fn infer(op: &'static str, nodes: &[Node], inputs: &[DType]) -> Result<Vec<Typed
             Prim::Binary(binary) => infer_binary(op, binary, arg(0), arg(1))?,
             Prim::Select => {
                 if !matches!(arg(0), Ty::Known(DType::Bool)) {
-                    return Err(Error::dtype(op, format!("the condition of select must be bool: {}", name(arg(0)))));
+                    return Err(Error::dtype(op, format!("the condition must be bool: condition {}", name(arg(0)))));
                 }
                 join(op, arg(1), arg(2))?
             }
@@ -130,38 +138,65 @@ struct Settler<'a> {
 }
 
 impl Settler<'_> {
+    /// The type itself, or that of a number which no node gives one: the first input's that can hold it.
+    fn or_default(&self, ty: Ty) -> DType {
+        let first = |fits: fn(DType) -> bool| self.inputs.iter().copied().find(|&d| fits(d));
+        match ty {
+            Ty::Known(dtype) => dtype,
+            Ty::WeakFloat => first(DType::is_float).unwrap_or(DType::F32),
+            Ty::WeakInt => first(|d| d != DType::Bool).unwrap_or(DType::I64),
+        }
+    }
+
+    /// The type that node `i`, of type `dtype`, gives to operands that still wait for one.
+    fn wanted(&self, i: usize, dtype: DType) -> Option<DType> {
+        let node = self.nodes[i];
+        let operand = |k: usize| self.types[node.args[k] as usize];
+        match node.prim {
+            // Comparisons type their operands among themselves.
+            Prim::Binary(op) if op.is_comparison() => Some(match (operand(0), operand(1)) {
+                (Ty::Known(d), _) | (_, Ty::Known(d)) => d,
+                (Ty::WeakInt, Ty::WeakInt) => self.or_default(Ty::WeakInt),
+                _ => self.or_default(Ty::WeakFloat),
+            }),
+            // A number is converted where it stands, if it can be.
+            Prim::Cast(to) if to.is_float() || (operand(0) == Ty::WeakInt && to.is_int()) => Some(to),
+            Prim::Cast(_) => None,
+            _ => Some(dtype),
+        }
+    }
+
     /// Writes node `i`, as `wanted` if it still waits for a type, and returns where it stands.
     fn place(&mut self, i: usize, wanted: Option<DType>) -> u32 {
-        let dtype = match (self.types[i], wanted, self.inputs.first()) {
-            (Ty::Known(dtype), ..) | (_, Some(dtype), _) => dtype,
-            (Ty::WeakInt, None, Some(&dtype)) => dtype,
-            (Ty::WeakFloat, None, Some(&dtype)) if dtype.is_float() => dtype,
-            (Ty::WeakInt, None, None) => DType::I64,
-            (Ty::WeakFloat, None, _) => DType::F32,
+        let dtype = match (self.types[i], wanted) {
+            (Ty::WeakInt | Ty::WeakFloat, Some(dtype)) => dtype,
+            (ty, _) => self.or_default(ty),
         };
         if let Some(&place) = self.placed.get(&(i, dtype)) {
             return place;
         }
         let node = self.nodes[i];
-        // Comparisons type their operands among themselves, casts leave them alone, everything else has its own type.
-        let wanted = match node.prim {
-            Prim::Binary(Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le) => {
-                node.operands().iter().find_map(|&k| match self.types[k as usize] {
-                    Ty::Known(dtype) => Some(dtype),
-                    _ => None,
-                })
-            }
-            Prim::Cast(_) => None,
-            _ => Some(dtype),
-        };
+        let wanted = self.wanted(i, dtype);
         let mut args = [0; 3];
         for (arg, &k) in args.iter_mut().zip(node.operands()) {
             *arg = self.place(k as usize, wanted);
         }
-        self.out.push(TypedNode { prim: node.prim, args, dtype });
-        let place = self.out.len() as u32 - 1;
+        let place = if self.is_idle_cast(node, args[0]) {
+            args[0]
+        } else {
+            self.out.push(TypedNode { prim: node.prim, args, dtype });
+            self.out.len() as u32 - 1
+        };
         self.placed.insert((i, dtype), place);
         place
+    }
+
+    /// Whether a cast changes nothing. One of a 16-bit float that was computed does: it rounds.
+    fn is_idle_cast(&self, node: Node, operand: u32) -> bool {
+        let Prim::Cast(to) = node.prim else { return false };
+        let from = self.out[operand as usize];
+        let is_computed = !matches!(from.prim, Prim::Input(_) | Prim::Cast(_));
+        from.dtype == to && (to.compute() == to || !is_computed)
     }
 }
 
@@ -177,10 +212,10 @@ fn join(op: &'static str, a: Ty, b: Ty) -> Result<Ty> {
     match (a, b) {
         (Ty::Known(x), Ty::Known(y)) if x == y => Ok(a),
         (Ty::Known(x), Ty::Known(y)) => {
-            Err(Error::dtype(op, format!("operands have different dtypes: {x} and {y}; cast one with .cast(..)")))
+            Err(Error::dtype(op, format!("operands have different dtypes: lhs {x}, rhs {y}; cast one with .cast(..)")))
         }
         (Ty::Known(d), Ty::WeakFloat) | (Ty::WeakFloat, Ty::Known(d)) if !d.is_float() => {
-            Err(Error::dtype(op, format!("a float number meets a tensor of {d}; cast the tensor with .cast(..)")))
+            Err(Error::dtype(op, format!("a float number needs a float tensor: tensor {d}; cast it with .cast(..)")))
         }
         (Ty::Known(_), _) => Ok(a),
         (_, Ty::Known(_)) => Ok(b),
@@ -189,25 +224,29 @@ fn join(op: &'static str, a: Ty, b: Ty) -> Result<Ty> {
     }
 }
 
-fn not_supported(op: &'static str, what: &str, t: Ty) -> Error {
-    Error::dtype(op, format!("{what} is not defined for {}; cast first", name(t)))
+/// A primitive that a type does not have; `needs` says what it takes.
+fn not_defined(op: &'static str, what: &str, needs: &str, t: Ty) -> Error {
+    let what = if what == op { String::new() } else { format!("{what} ") };
+    Error::dtype(op, format!("{what}needs {needs}: input {}; cast it with .cast(..)", name(t)))
 }
 
 fn infer_unary(op: &'static str, unary: Unary, x: Ty) -> Result<Ty> {
     let known = if let Ty::Known(d) = x { Some(d) } else { None };
-    match unary {
-        Unary::Not if known.is_none_or(|d| d == DType::Bool) => Ok(Ty::Known(DType::Bool)),
-        Unary::Neg if known == Some(DType::U8) => Err(not_supported(op, "neg", x)),
-        Unary::Neg | Unary::Abs | Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round
-            if known != Some(DType::Bool) =>
-        {
-            Ok(x)
+    let needs = match unary {
+        Unary::Not if known == Some(DType::Bool) => return Ok(x),
+        Unary::Not => "a bool dtype",
+        Unary::Neg if known == Some(DType::U8) => "a signed dtype",
+        Unary::Neg | Unary::Abs | Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round => {
+            if known != Some(DType::Bool) {
+                return Ok(x);
+            }
+            "a dtype other than bool"
         }
-        _ if known.is_none_or(DType::is_float) && unary != Unary::Not => {
-            Ok(if x == Ty::WeakInt { Ty::WeakFloat } else { x })
-        }
-        _ => Err(not_supported(op, &format!("{unary:?}").to_lowercase(), x)),
-    }
+        _ if known.is_none() => return Ok(Ty::WeakFloat),
+        _ if known.is_some_and(DType::is_float) => return Ok(x),
+        _ => "a float dtype",
+    };
+    Err(not_defined(op, unary.name(), needs, x))
 }
 
 fn infer_binary(op: &'static str, binary: Binary, a: Ty, b: Ty) -> Result<Ty> {
@@ -215,10 +254,9 @@ fn infer_binary(op: &'static str, binary: Binary, a: Ty, b: Ty) -> Result<Ty> {
     let is_bool = joined == Ty::Known(DType::Bool);
     match binary {
         Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le => Ok(Ty::Known(DType::Bool)),
-        Binary::And | Binary::Or if is_bool => Ok(joined),
-        Binary::And | Binary::Or => Err(not_supported(op, &format!("{binary:?}").to_lowercase(), joined)),
-        Binary::Min | Binary::Max => Ok(joined),
-        _ if is_bool => Err(not_supported(op, &format!("{binary:?}").to_lowercase(), joined)),
+        Binary::And | Binary::Or if !is_bool => Err(not_defined(op, binary.name(), "a bool dtype", joined)),
+        Binary::And | Binary::Or | Binary::Min | Binary::Max => Ok(joined),
+        _ if is_bool => Err(not_defined(op, binary.name(), "a dtype other than bool", joined)),
         _ => Ok(joined),
     }
 }

@@ -28,10 +28,7 @@ impl Record for Concat {
             if !fits {
                 return Err(Error::shape(
                     "cat",
-                    format!(
-                        "sizes differ off axis {}: tensor 0 {}, tensor {i} {}",
-                        self.axis, first.shape, x.shape
-                    ),
+                    format!("sizes differ off axis {}: tensor 0 {}, tensor {i} {}", self.axis, first.shape, x.shape),
                 ));
             }
             len += x.shape[self.axis];

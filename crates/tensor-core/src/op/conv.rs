@@ -79,7 +79,9 @@ impl Conv {
         if x.rank() != rank || w.rank() != rank {
             return Err(Error::shape(
                 op,
-                format!("input must be [N, C, spatial..] and weight [C_out, C / groups, kernel..], {rank} axes each: input {x}, weight {w}"),
+                format!(
+                    "input must be [N, C, spatial..] and weight [C_out, C / groups, kernel..], {rank} axes each: input {x}, weight {w}"
+                ),
             ));
         }
         if self.groups == 0 || x[1] != w[1] * self.groups || w[0] % self.groups != 0 {
@@ -144,7 +146,10 @@ impl Record for ConvInputGrad {
         same_dtype("conv_input_grad", ("grad", g.dtype), ("weight", w.dtype))?;
         float("conv_input_grad", "grad", g.dtype)?;
         let (Some(&n), Some(&c)) = (g.shape.first(), w.shape.get(1)) else {
-            return Err(Error::shape("conv_input_grad", format!("shapes do not fit: grad {}, weight {}", g.shape, w.shape)));
+            return Err(Error::shape(
+                "conv_input_grad",
+                format!("shapes do not fit: grad {}, weight {}", g.shape, w.shape),
+            ));
         };
         let x: Shape = [n, c * self.conv.groups].into_iter().chain(self.spatial.iter().copied()).collect();
         let expected = self.conv.shape("conv_input_grad", &x, &w.shape)?;
@@ -179,7 +184,10 @@ impl Record for ConvWeightGrad {
         same_dtype("conv_weight_grad", ("input", x.dtype), ("grad", g.dtype))?;
         float("conv_weight_grad", "input", x.dtype)?;
         let (Some(&c), Some(&c_out)) = (x.shape.get(1), g.shape.get(1)) else {
-            return Err(Error::shape("conv_weight_grad", format!("shapes do not fit: input {}, grad {}", x.shape, g.shape)));
+            return Err(Error::shape(
+                "conv_weight_grad",
+                format!("shapes do not fit: input {}, grad {}", x.shape, g.shape),
+            ));
         };
         let c_in = c / self.conv.groups.max(1);
         let w: Shape = [c_out, c_in].into_iter().chain(self.kernel.iter().copied()).collect();

@@ -24,7 +24,10 @@ impl Record for CrossEntropy {
         if rank == 0 || logits.shape[..rank - 1] != target.shape[..] {
             return Err(Error::shape(
                 "cross_entropy",
-                format!("target must have the logits' shape without its last axis: logits {}, target {}", logits.shape, target.shape),
+                format!(
+                    "target must have the logits' shape without its last axis: logits {}, target {}",
+                    logits.shape, target.shape
+                ),
             ));
         }
         one(Shape::new(&logits.shape[..rank - 1]), logits.dtype)

@@ -17,8 +17,8 @@ pub struct Gather {
 fn check(op: &'static str, axis: usize, x: &Meta, index: &Meta) -> Result<()> {
     axis_in(op, axis, x.shape.rank())?;
     index_dtype(op, index.dtype)?;
-    let fits = index.shape.rank() == x.shape.rank()
-        && (0..x.shape.rank()).all(|a| a == axis || index.shape[a] <= x.shape[a]);
+    let fits =
+        index.shape.rank() == x.shape.rank() && (0..x.shape.rank()).all(|a| a == axis || index.shape[a] <= x.shape[a]);
     if fits {
         return Ok(());
     }

@@ -58,10 +58,7 @@ impl Record for Map {
 
     fn keeps(&self) -> Keeps {
         // What the derivative's formulas read.
-        let mut inputs = 0;
-        for code in self.exprs.iter().flat_map(|e| e.code.derivatives()).flatten() {
-            (0..code.n_inputs() - 1).filter(|&i| code.reads(i)).for_each(|i| inputs |= 1 << i);
-        }
+        let inputs = self.exprs.iter().fold(0, |mask, expr| mask | expr.code.derivative_reads());
         Keeps { inputs, outputs: 0 }
     }
 }

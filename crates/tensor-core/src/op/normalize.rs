@@ -29,7 +29,10 @@ impl Record for Normalize {
         let [x] = exactly(inputs, "normalize")?;
         float("normalize", "input", x.dtype)?;
         if let Some(&axis) = self.axes.iter().find(|&&a| a >= x.shape.rank()) {
-            return Err(Error::axis("normalize", format!("axis is out of range: axis {axis}, rank {}", x.shape.rank())));
+            return Err(Error::axis(
+                "normalize",
+                format!("axis is out of range: axis {axis}, rank {}", x.shape.rank()),
+            ));
         }
         let moment = Meta::new(x.shape.reduced(&self.axes, true), x.dtype);
         if self.center { Ok(smallvec![x.clone(), moment.clone(), moment]) } else { Ok(smallvec![x.clone(), moment]) }

@@ -35,7 +35,10 @@ impl Record for Pad {
         if !self.value.fits(x.dtype) {
             return Err(Error::dtype(
                 "pad",
-                format!("a float number meets a tensor of {}: value {}; cast the tensor with .cast(..)", x.dtype, self.value),
+                format!(
+                    "a float number meets a tensor of {}: value {}; cast the tensor with .cast(..)",
+                    x.dtype, self.value
+                ),
             ));
         }
         let shape = (0..rank)

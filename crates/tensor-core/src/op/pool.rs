@@ -49,7 +49,9 @@ impl Pool {
             if 2 * before.max(after) > k {
                 return Err(Error::value(
                     op,
-                    format!("padding must be at most half the kernel: padding ({before}, {after}), kernel {k} on spatial axis {axis}"),
+                    format!(
+                        "padding must be at most half the kernel: padding ({before}, {after}), kernel {k} on spatial axis {axis}"
+                    ),
                 ));
             }
         }

@@ -20,7 +20,11 @@ impl Tensor {
         if self.rank() == 0 || rhs.rank() == 0 {
             return Err(Error::shape(
                 "matmul",
-                format!("operands need one axis or more: lhs {}, rhs {}; use mul for a scalar", self.shape(), rhs.shape()),
+                format!(
+                    "operands need one axis or more: lhs {}, rhs {}; use mul for a scalar",
+                    self.shape(),
+                    rhs.shape()
+                ),
             ));
         }
         let inner = (self.dims()[self.rank() - 1], rhs.dims()[rhs.rank().saturating_sub(2)]);

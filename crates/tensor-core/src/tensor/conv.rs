@@ -29,7 +29,10 @@ fn kernel<'w>(op: &'static str, x: &Tensor, weight: &'w Tensor, rank: usize, for
 /// The bias [C] as it broadcasts over [N, C, spatial…].
 fn channels(op: &'static str, bias: &Tensor, c: usize, rank: usize) -> Result<Tensor> {
     if bias.dims() != [c] {
-        return Err(Error::shape(op, format!("bias must have one value per output channel: bias {}, channels {c}", bias.shape())));
+        return Err(Error::shape(
+            op,
+            format!("bias must have one value per output channel: bias {}, channels {c}", bias.shape()),
+        ));
     }
     let mut dims = Dims::from_elem(1, rank + 1);
     dims[0] = c;
@@ -66,7 +69,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::conv2d`], and if a further input does not broadcast to the result.
-    pub fn conv_with(&self, weight: &Tensor, options: &ConvOptions, epilogue: &Expr, extra: &[&Tensor]) -> Result<Tensor> {
+    pub fn conv_with(
+        &self,
+        weight: &Tensor,
+        options: &ConvOptions,
+        epilogue: &Expr,
+        extra: &[&Tensor],
+    ) -> Result<Tensor> {
         let rank = weight.rank().saturating_sub(2);
         let kernel = kernel("conv", self, weight, rank, "[C_out, C / groups, kernel..]")?;
         let window = window("conv", kernel, &options.stride, &options.padding, &options.dilation)?;
@@ -115,7 +124,9 @@ impl Tensor {
             if n == 0 || whole < cut {
                 return Err(Error::shape(
                     op,
-                    format!("the padding cuts off the whole output: input {n}, output {whole}, padding {cut} on spatial axis {i}"),
+                    format!(
+                        "the padding cuts off the whole output: input {n}, output {whole}, padding {cut} on spatial axis {i}"
+                    ),
                 ));
             }
             Ok(whole - cut)

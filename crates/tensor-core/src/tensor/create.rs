@@ -2,7 +2,9 @@
 
 use super::first;
 use crate::op::{Distribution, Fill, Iota, Random};
-use crate::{DType, Device, Element, Error, HostSlice, HostView, IntoShape, Meta, Number, Op, Place, Result, Shape, Tensor};
+use crate::{
+    DType, Device, Element, Error, HostSlice, HostView, IntoShape, Meta, Number, Op, Place, Result, Shape, Tensor,
+};
 use crate::{execute_on, random, stats};
 
 /// Runs an op without inputs.

@@ -62,7 +62,9 @@ impl Items {
             HostData::I64(v) => v.iter().map(i64::to_string).collect(),
             HostData::I32(v) => v.iter().map(i32::to_string).collect(),
             HostData::U8(v) => v.iter().map(u8::to_string).collect(),
-            HostData::F64(_) | HostData::F32(_) | HostData::F16(_) | HostData::BF16(_) => floats(&values.to_f64(), dtype),
+            HostData::F64(_) | HostData::F32(_) | HostData::F16(_) | HostData::BF16(_) => {
+                floats(&values.to_f64(), dtype)
+            }
         };
         let width = texts.iter().map(String::len).max().unwrap_or(0);
         Self { texts, width }
@@ -84,7 +86,8 @@ impl Items {
         };
         let is_row = full.len() == 1;
         let per_line = (WIDTH.saturating_sub(depth + 1) / (self.width + 2)).max(1);
-        let new_line = |f: &mut fmt::Formatter<'_>, n: usize| write!(f, "{}{:indent$}", "\n".repeat(n), "", indent = depth + 1);
+        let new_line =
+            |f: &mut fmt::Formatter<'_>, n: usize| write!(f, "{}{:indent$}", "\n".repeat(n), "", indent = depth + 1);
         f.write_str("[")?;
         for i in 0..n {
             if i > 0 {
@@ -113,9 +116,8 @@ fn floats(values: &[f64], dtype: DType) -> Vec<String> {
     // f32's 0.1 is 0.100000001 in f64: ask at the dtype's own precision how many decimals it has.
     let slack = dtype.epsilon().max(1e-12);
     let is_whole = |v: f64, scale: f64| ((v * scale).round() - v * scale).abs() <= slack * (v * scale).abs();
-    let decimals = (1..4)
-        .find(|&d| values.iter().all(|&v| !v.is_finite() || is_whole(v, 10f64.powi(d))))
-        .unwrap_or(4) as usize;
+    let decimals =
+        (1..4).find(|&d| values.iter().all(|&v| !v.is_finite() || is_whole(v, 10f64.powi(d)))).unwrap_or(4) as usize;
     let text = |v: &f64| match v {
         v if !v.is_finite() => v.to_string(),
         v if exponent => format!("{v:.4e}"),

@@ -36,7 +36,11 @@ pub fn einsum(notation: &str, inputs: &[&Tensor]) -> Result<Tensor> {
     if let Some(i) = inputs.iter().position(|x| x.dtype() == DType::Bool || x.dtype() != inputs[0].dtype()) {
         return Err(Error::dtype(
             "einsum",
-            format!("inputs must have one dtype, not bool: input 0 {}, input {i} {}", inputs[0].dtype(), inputs[i].dtype()),
+            format!(
+                "inputs must have one dtype, not bool: input 0 {}, input {i} {}",
+                inputs[0].dtype(),
+                inputs[i].dtype()
+            ),
         ));
     }
     let mut labels = Vec::with_capacity(inputs.len());
@@ -47,7 +51,8 @@ pub fn einsum(notation: &str, inputs: &[&Tensor]) -> Result<Tensor> {
         Some(right) => parse(notation, right, None)?,
         None => implied(&labels),
     };
-    let hidden = labels.iter().flatten().filter_map(|l| if let Label::Hidden(i) = l { Some(i + 1) } else { None }).max();
+    let hidden =
+        labels.iter().flatten().filter_map(|l| if let Label::Hidden(i) = l { Some(i + 1) } else { None }).max();
     let output: Vec<Label> = output
         .into_iter()
         .flat_map(|l| match l {
@@ -59,7 +64,9 @@ pub fn einsum(notation: &str, inputs: &[&Tensor]) -> Result<Tensor> {
     let sizes = sizes(notation, &labels, inputs)?;
     for (i, label) in output.iter().enumerate() {
         if output[..i].contains(label) || !sizes.contains_key(label) {
-            return fail(format!("an output letter must occur in an input, and once in the output: notation {notation:?}"));
+            return fail(format!(
+                "an output letter must occur in an input, and once in the output: notation {notation:?}"
+            ));
         }
     }
     let mut terms = Vec::with_capacity(inputs.len());
@@ -102,7 +109,11 @@ fn parse(notation: &str, term: &str, input: Option<(usize, &&Tensor)>) -> Result
 fn implied(labels: &[Vec<Label>]) -> Vec<Label> {
     let mut counts: BTreeMap<Label, usize> = BTreeMap::new();
     labels.iter().flatten().for_each(|&l| *counts.entry(l).or_default() += 1);
-    counts.into_iter().filter(|&(l, n)| l == Label::Hidden(0) || (n == 1 && matches!(l, Label::Letter(_)))).map(|(l, _)| l).collect()
+    counts
+        .into_iter()
+        .filter(|&(l, n)| l == Label::Hidden(0) || (n == 1 && matches!(l, Label::Letter(_))))
+        .map(|(l, _)| l)
+        .collect()
 }
 
 fn sizes(notation: &str, labels: &[Vec<Label>], inputs: &[&Tensor]) -> Result<BTreeMap<Label, usize>> {
@@ -120,7 +131,9 @@ fn sizes(notation: &str, labels: &[Vec<Label>], inputs: &[&Tensor]) -> Result<BT
                     let name = if let Label::Letter(c) = label { c.to_string() } else { "...".into() };
                     return Err(Error::shape(
                         "einsum",
-                        format!("sizes of {name} differ: notation {notation:?}, input {first} has {known}, input {i} has {n}"),
+                        format!(
+                            "sizes of {name} differ: notation {notation:?}, input {first} has {known}, input {i} has {n}"
+                        ),
                     ));
                 }
             }
@@ -190,9 +203,8 @@ fn contract(mut terms: Vec<Term>, output: &[Label], sizes: &BTreeMap<Label, usiz
             labels.into_iter().filter(|&l| needed((i, j), l)).map(|l| sizes[&l] as f64).product()
         };
         let pairs = (0..terms.len()).flat_map(|i| (i + 1..terms.len()).map(move |j| (i, j)));
-        let (i, j) = pairs
-            .min_by(|&a, &b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)))
-            .expect("invariant: two terms make a pair");
+        let (i, j) =
+            pairs.min_by(|&a, &b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1))).expect("invariant: two terms make a pair");
         let kept: Vec<Label> = sizes.keys().copied().filter(|&l| needed((i, j), l)).collect();
         let (b, a) = (terms.remove(j), terms.remove(i));
         terms.insert(i, multiply(a, b, &kept, sizes)?);
@@ -219,7 +231,8 @@ fn multiply(a: Term, b: Term, kept: &[Label], sizes: &BTreeMap<Label, usize>) ->
     let lead: Dims = batch.iter().map(|l| sizes[l]).collect();
     let shape = |m: usize, n: usize| -> Dims { lead.iter().copied().chain([m, n]).collect() };
     let lhs = a.arranged(&[&batch[..], &rows, &inner].concat())?.reshape(&shape(size(&rows), size(&inner))[..])?;
-    let rhs = b.arranged(&[&batch[..], &inner, &columns].concat())?.reshape(&shape(size(&inner), size(&columns))[..])?;
+    let rhs =
+        b.arranged(&[&batch[..], &inner, &columns].concat())?.reshape(&shape(size(&inner), size(&columns))[..])?;
     let dims: Dims = labels.iter().map(|l| sizes[l]).collect();
     Ok(Term { tensor: lhs.matmul(&rhs)?.reshape(&dims[..])?, labels })
 }

@@ -119,7 +119,10 @@ impl Tensor {
     /// If this tensor is not of an integer dtype.
     pub fn one_hot(&self, n: usize) -> Result<Tensor> {
         if !self.dtype().is_int() {
-            return Err(Error::dtype("one_hot", format!("needs an integer dtype: input {}; cast it with .cast(..)", self.dtype())));
+            return Err(Error::dtype(
+                "one_hot",
+                format!("needs an integer dtype: input {}; cast it with .cast(..)", self.dtype()),
+            ));
         }
         let classes = Self::arange(0, n as i64, 1, (self.place(), self.dtype()))?;
         super::map::zip_named("one_hot", &self.unsqueeze(-1)?, &classes, |i, class| i.eq(class).cast(DType::F32))

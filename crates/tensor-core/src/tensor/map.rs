@@ -29,12 +29,7 @@ pub fn zip(a: &Tensor, b: &Tensor, f: impl FnOnce(Sym, Sym) -> Sym) -> Result<Te
 }
 
 /// [`zip`] under a name of its own for errors and profiles.
-pub(crate) fn zip_named(
-    name: &'static str,
-    a: &Tensor,
-    b: &Tensor,
-    f: impl FnOnce(Sym, Sym) -> Sym,
-) -> Result<Tensor> {
+pub(crate) fn zip_named(name: &'static str, a: &Tensor, b: &Tensor, f: impl FnOnce(Sym, Sym) -> Sym) -> Result<Tensor> {
     first(execute(&Op::Map(Map::new(name, build(|[a, b]| f(a, b)))), &[a, b]))
 }
 

@@ -67,7 +67,10 @@ impl Tensor {
     pub fn reshape(&self, shape: impl IntoShape) -> Result<Tensor> {
         let written = shape.into_dims();
         let fail = |rule: &str| {
-            Err(Error::shape("reshape", format!("{rule}: input {} with {} elements, shape {written:?}", self.shape(), self.len())))
+            Err(Error::shape(
+                "reshape",
+                format!("{rule}: input {} with {} elements, shape {written:?}", self.shape(), self.len()),
+            ))
         };
         if written.iter().any(|&d| d < -1) || written.iter().filter(|&&d| d == -1).count() > 1 {
             return fail("sizes must not be negative, but for one -1");
@@ -165,7 +168,10 @@ impl Tensor {
     pub fn squeeze(&self, axes: impl IntoAxes) -> Result<Tensor> {
         let axes = axes.resolve_axes("squeeze", self.rank())?;
         if let Some(&axis) = axes.iter().find(|&&a| self.dims()[a] != 1) {
-            return Err(Error::shape("squeeze", format!("the axis must have size 1: input {}, axis {axis}", self.shape())));
+            return Err(Error::shape(
+                "squeeze",
+                format!("the axis must have size 1: input {}, axis {axis}", self.shape()),
+            ));
         }
         self.view(&Movement::Reshape(self.shape().reduced(&axes, false)))
     }
@@ -295,7 +301,10 @@ impl Tensor {
     pub fn repeat(&self, counts: impl IntoShape) -> Result<Tensor> {
         let counts = counts.into_shape("repeat")?;
         let Some(lead) = counts.rank().checked_sub(self.rank()) else {
-            return Err(Error::shape("repeat", format!("needs a count for every axis: input {}, counts {counts}", self.shape())));
+            return Err(Error::shape(
+                "repeat",
+                format!("needs a count for every axis: input {}, counts {counts}", self.shape()),
+            ));
         };
         let dims: SmallVec<[usize; 4]> = std::iter::repeat_n(1, lead).chain(self.dims().iter().copied()).collect();
         let spaced: Dims = dims.iter().flat_map(|&n| [1, n]).collect();

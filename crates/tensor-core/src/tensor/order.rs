@@ -56,7 +56,10 @@ impl Tensor {
     pub fn topk(&self, k: usize, axis: impl IntoAxis) -> Result<(Tensor, Tensor)> {
         let axis = axis.resolve_axis("topk", self.rank())?;
         if k > self.dims()[axis] {
-            return Err(Error::value("topk", format!("k must not exceed the axis: k {k}, size {} on axis {axis}", self.dims()[axis])));
+            return Err(Error::value(
+                "topk",
+                format!("k must not exceed the axis: k {k}, size {} on axis {axis}", self.dims()[axis]),
+            ));
         }
         let (values, indices) = self.sorted("topk", axis, true)?;
         Ok((values.cut(axis, 0, k, 1)?, indices.cut(axis, 0, k, 1)?))

@@ -10,7 +10,10 @@ impl Tensor {
         if self.rank() == rank + 2 {
             return Ok(());
         }
-        Err(Error::shape(op, format!("input must be [N, C, spatial..] with {rank} spatial axes: input {}", self.shape())))
+        Err(Error::shape(
+            op,
+            format!("input must be [N, C, spatial..] with {rank} spatial axes: input {}", self.shape()),
+        ))
     }
 
     fn pool(&self, op: &'static str, rank: usize, kind: PoolKind, options: &PoolOptions) -> Result<crate::Tensors> {
@@ -56,7 +59,13 @@ impl Tensor {
     }
 
     /// Windows as a product with a matrix of shares.
-    fn adaptive_avg(&self, axis: usize, n: usize, size: usize, bounds: impl Fn(usize) -> (usize, usize)) -> Result<Tensor> {
+    fn adaptive_avg(
+        &self,
+        axis: usize,
+        n: usize,
+        size: usize,
+        bounds: impl Fn(usize) -> (usize, usize),
+    ) -> Result<Tensor> {
         let mut shares = vec![0.0f64; n * size];
         for w in 0..size {
             let (start, stop) = bounds(w);

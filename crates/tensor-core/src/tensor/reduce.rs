@@ -147,7 +147,14 @@ impl Tensor {
         axes.iter().map(|&a| self.dims()[a]).product()
     }
 
-    fn summed(&self, name: &'static str, axes: &Dims, keepdim: bool, producer: &Expr, more: &[&Tensor]) -> Result<Tensor> {
+    fn summed(
+        &self,
+        name: &'static str,
+        axes: &Dims,
+        keepdim: bool,
+        producer: &Expr,
+        more: &[&Tensor],
+    ) -> Result<Tensor> {
         let reduce = Reduce { name, kind: ReduceKind::Sum, axes: axes.clone(), keepdim, producer: producer.clone() };
         let inputs: SmallVec<[&Tensor; 2]> = std::iter::once(self).chain(more.iter().copied()).collect();
         first(execute(&Op::Reduce(reduce), &inputs))
@@ -156,7 +163,8 @@ impl Tensor {
     fn mean_of(&self, axes: impl IntoAxes, keepdim: bool) -> Result<Tensor> {
         self.float_input("mean")?;
         let axes = axes.resolve_axes("mean", self.rank())?;
-        let producer = if self.dtype() == self.dtype().compute() { &Expr::identity() } else { &moments(self.dtype()).value };
+        let producer =
+            if self.dtype() == self.dtype().compute() { &Expr::identity() } else { &moments(self.dtype()).value };
         let sum = self.summed("mean", &axes, keepdim, producer, &[])?;
         finish("mean", &sum, Finish::Quotient(self.count(&axes) as f64), self.dtype())
     }

@@ -46,7 +46,11 @@ impl Tensor {
         }
         Err(Error::dtype(
             op,
-            format!("the type asked for is not the tensor's: asked {}, input {}; cast it with .cast(..)", T::DTYPE, self.dtype()),
+            format!(
+                "the type asked for is not the tensor's: asked {}, input {}; cast it with .cast(..)",
+                T::DTYPE,
+                self.dtype()
+            ),
         ))
     }
 
