@@ -48,6 +48,7 @@ pub enum Format {
 
 impl Format {
     /// Bits in the whole number.
+    #[inline(always)]
     pub const fn width(self) -> u32 {
         match self {
             Format::Single => 32,
@@ -56,6 +57,7 @@ impl Format {
     }
 
     /// Bits stored for the significand, which has one more that is implied.
+    #[inline(always)]
     pub const fn mantissa_bits(self) -> u32 {
         match self {
             Format::Single => 23,
@@ -64,6 +66,7 @@ impl Format {
     }
 
     /// The bits of the exponent field of 1.0.
+    #[inline(always)]
     pub const fn exponent_bias(self) -> i64 {
         match self {
             Format::Single => 127,
