@@ -82,8 +82,8 @@ pub fn version_info() -> VersionInfo {
     let set = |name: &'static str| std::env::var_os(name).map(|v| (name, v.to_string_lossy().into_owned()));
     VersionInfo {
         consort: env!("CARGO_PKG_VERSION"),
-        cpu_threads: backend_cpu::n_threads(),
-        cpu_simd: backend_cpu::simd_level(),
+        cpu_threads: backend_cpu::threads::n_threads(),
+        cpu_simd: backend_cpu::simd::level().name(),
         kinds: kinds.into(),
         environment: VARIABLES.into_iter().filter_map(set).collect(),
     }
