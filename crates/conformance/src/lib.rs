@@ -1,0 +1,7 @@
+//! The contract of the ops as a test suite that any backend calls.
+//!
+//! The [`reference`](mod@reference) runs every op naively in f64 and carries, with each value, how far a backend may be from it.
+//! Deliberately absent: anything shared with a backend's kernels.
+#![forbid(unsafe_code)]
+
+pub mod reference;
