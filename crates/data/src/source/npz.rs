@@ -98,6 +98,9 @@ fn directory(archive: &mut (impl Read + Seek)) -> Result<Vec<Member>> {
     fields.signature(END, "end record")?;
     fields.take(6)?;
     let (mut entries, mut size, mut start) = (fields.number(2)?, fields.number(4)?, fields.number(4)?);
+    if fields.number(2)? != fields.0.len() as u64 {
+        return Err(damaged("its end record does not end where the file does"));
+    }
     if entries == 0xFFFF || size == 0xFFFF_FFFF || start == 0xFFFF_FFFF {
         let locator = end.checked_sub(20).ok_or_else(|| damaged("the ZIP64 locator is missing"))?;
         let mut fields = Fields(&tail[locator..]);
@@ -114,7 +117,11 @@ fn directory(archive: &mut (impl Read + Seek)) -> Result<Vec<Member>> {
     }
     let bytes = read_at(archive, start, size)?;
     let mut fields = Fields(&bytes);
-    (0..entries).map(|_| entry(&mut fields)).collect()
+    let members = (0..entries).map(|_| entry(&mut fields)).collect::<Result<Vec<_>>>()?;
+    if !fields.0.is_empty() {
+        return Err(damaged(format_args!("its directory holds more than it says: entries {entries}")));
+    }
+    Ok(members)
 }
 
 fn entry(fields: &mut Fields<'_>) -> Result<Member> {

@@ -284,7 +284,7 @@ fn batch_samplers_choose_whole_batches() {
     impl BatchSampler for ByParity {
         fn batches(&self, n: usize, pass: u64) -> Vec<Vec<usize>> {
             let parity = |p| (0..n).filter(|i| i % 2 == p).collect();
-            if pass % 2 == 0 { vec![parity(0), parity(1)] } else { vec![parity(1)] }
+            if pass.is_multiple_of(2) { vec![parity(0), parity(1)] } else { vec![parity(1)] }
         }
     }
     let loader = loader(5).batch_sampler(ByParity).workers(2);
