@@ -1,6 +1,6 @@
 //! What can be written where an axis or a list of axes is expected; negative counts from the end.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::{Dims, Error, Result};
 
@@ -91,6 +91,12 @@ impl<A: IntoAxis> IntoAxisRange for RangeTo<A> {
     }
 }
 
+impl<A: IntoAxis> IntoAxisRange for RangeToInclusive<A> {
+    fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>> {
+        Ok(0..self.end.resolve_axis(op, rank)? + 1)
+    }
+}
+
 impl<A: IntoAxis> IntoAxisRange for Range<A> {
     fn resolve_range(self, op: &'static str, rank: usize) -> Result<Range<usize>> {
         span(op, bound(self.start, op, rank)?, bound(self.end, op, rank)?)
@@ -130,7 +136,7 @@ macro_rules! ranges {
         }
     )* };
 }
-ranges!(RangeFrom, RangeTo, Range, RangeInclusive);
+ranges!(RangeFrom, RangeTo, RangeToInclusive, Range, RangeInclusive);
 
 impl<A: IntoAxis, const N: usize> IntoAxes for [A; N] {
     fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {

@@ -1,6 +1,7 @@
 //! A place where tensors live and work is done.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use crate::{Backend, DType, DeviceInfo, MemoryStatus, Result, stats};
@@ -66,6 +67,10 @@ impl Device {
         self.0.reset_peak();
     }
 }
+
+// A backend keeps itself whole when an op panics.
+impl UnwindSafe for Device {}
+impl RefUnwindSafe for Device {}
 
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {

@@ -13,6 +13,7 @@ use crate::{DType, Error, HostData, Kind, Result, Shape, Tensor};
 mod arg_reduce;
 mod attention;
 mod concat;
+mod contract;
 mod conv;
 mod create;
 mod cross_entropy;
@@ -26,10 +27,13 @@ mod reduce;
 mod scan;
 mod softmax;
 mod sort;
+#[cfg(test)]
+mod tests;
 
 pub use arg_reduce::ArgReduce;
 pub use attention::Attention;
 pub use concat::Concat;
+pub use contract::{ALL_EDGES, Contract, Edge, NUMBERS, Role, SUM_EDGES, Tolerance};
 pub use conv::{Conv, ConvInputGrad, ConvWeightGrad, Window};
 pub use create::{Distribution, Fill, Iota, Random};
 pub use cross_entropy::CrossEntropy;
@@ -96,6 +100,9 @@ pub trait Record {
 
     /// The outputs' shapes and dtypes, or the error that names what does not fit.
     fn infer(&self, inputs: &[Meta]) -> Result<Metas>;
+
+    /// What every backend is held to.
+    fn contract(&self) -> Contract;
 
     /// What its derivative rule reads besides shapes.
     fn keeps(&self) -> Keeps {
@@ -244,6 +251,10 @@ impl Record for Arc<dyn CustomOp> {
 
     fn infer(&self, inputs: &[Meta]) -> Result<Metas> {
         (**self).infer(inputs)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract { tolerance: Tolerance::Unstated, ..Contract::exact() }
     }
 
     fn keeps(&self) -> Keeps {

@@ -1,5 +1,6 @@
 //! The tensor: a layout over a shared cell that holds its storage and its device.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use crate::{DType, Device, Layout, Meta, Movement, Op, Result, Shape, Storage, execute};
@@ -19,6 +20,8 @@ mod operators;
 mod order;
 mod pool;
 mod reduce;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod window;
 
@@ -47,6 +50,10 @@ struct Cell {
     device: Device,
     value: OnceLock<Storage>,
 }
+
+// A panic leaves tensors whole: their cell is written once, and storage belongs to the device.
+impl UnwindSafe for Tensor {}
+impl RefUnwindSafe for Tensor {}
 
 impl Tensor {
     /// A row-major tensor over a storage that `device` made.

@@ -1,6 +1,6 @@
 //! The index of the largest or smallest element along an axis.
 
-use super::{Meta, Metas, Record, axis_in, exactly, not_bool, one};
+use super::{Contract, Meta, Metas, NUMBERS, Record, axis_in, exactly, not_bool, one};
 use crate::{DType, Error, Result};
 
 /// y = the position along `axis` of the maximum (minimum): of equals the first, and NaN counts as the extremum.
@@ -31,6 +31,10 @@ impl Record for ArgReduce {
             ));
         }
         one(out, DType::I64)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract { dtypes: NUMBERS, ..Contract::exact() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Keeps, Meta, Metas, Record, Tensors, float, one, same_dtype};
+use super::{Contract, Keeps, Meta, Metas, Record, Role, Tensors, float, one, same_dtype};
 use crate::{DType, Error, Result, Tensor};
 
 /// Inputs: query [.., T, D], key [.., S, D], value [.., S, E] and, optionally, a bool mask that broadcasts to
@@ -58,6 +58,10 @@ impl Record for Attention {
             ));
         }
         one(q.shape[..rank - 1].iter().copied().chain([v.shape[rank - 1]]).collect(), q.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract { inputs: &[Role::Data, Role::Data, Role::Data, Role::Mask], ..Contract::composite() }
     }
 
     fn keeps(&self) -> Keeps {

@@ -1,6 +1,6 @@
 //! Joining along an axis.
 
-use super::{Meta, Metas, Record, axis_in, one, same_dtype};
+use super::{Contract, Meta, Metas, Record, axis_in, one, same_dtype};
 use crate::{Error, Result};
 
 /// The inputs one after another along `axis`; their other sizes are equal.
@@ -35,5 +35,9 @@ impl Record for Concat {
         }
         let shape = first.shape.iter().enumerate().map(|(a, &n)| if a == self.axis { len } else { n }).collect();
         one(shape, first.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::exact()
     }
 }

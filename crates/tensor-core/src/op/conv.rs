@@ -1,8 +1,8 @@
 //! N-dimensional convolution (cross-correlation, as in every framework) and its two adjoints.
 
 use super::matmul::{keeps, split_epilogue, with_epilogue};
-use super::{Keeps, Meta, Metas, Op, Record, Tensors, exactly, float, one, same_dtype};
-use crate::{Dims, Error, Expr, Result, Shape, Tensor};
+use super::{Contract, Keeps, Meta, Metas, Op, Record, Tensors, exactly, float, one, same_dtype};
+use crate::{DType, Dims, Error, Expr, Result, Shape, Tensor};
 
 /// How a window moves over the spatial axes; one entry per axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +114,10 @@ impl Record for Conv {
         with_epilogue(op, &self.epilogue, Meta::new(shape, x.dtype), extra)
     }
 
+    fn contract(&self) -> Contract {
+        Contract::sums(&DType::FLOATS)
+    }
+
     fn keeps(&self) -> Keeps {
         keeps(&self.epilogue)
     }
@@ -159,6 +163,10 @@ impl Record for ConvInputGrad {
         one(x, g.dtype)
     }
 
+    fn contract(&self) -> Contract {
+        Contract::sums(&DType::FLOATS)
+    }
+
     fn keeps(&self) -> Keeps {
         Keeps { inputs: 0b11, outputs: 0 }
     }
@@ -196,6 +204,10 @@ impl Record for ConvWeightGrad {
             return Err(Error::shape("conv_weight_grad", format!("grad must be {expected}: grad {}", g.shape)));
         }
         one(w, x.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::sums(&DType::FLOATS)
     }
 
     fn keeps(&self) -> Keeps {

@@ -1,6 +1,6 @@
 //! Ops without inputs, and the copy.
 
-use super::{Meta, Metas, Record, exactly, one};
+use super::{Contract, Meta, Metas, NUMBERS, Record, Tolerance, exactly, one};
 use crate::random::Key;
 use crate::{DType, Error, Number, Result, Shape};
 
@@ -23,13 +23,17 @@ impl Record for Fill {
         number_fits("full", self.value, self.meta.dtype)?;
         one(self.meta.shape.clone(), self.meta.dtype)
     }
+
+    fn contract(&self) -> Contract {
+        Contract::exact()
+    }
 }
 
 fn number_fits(op: &'static str, number: Number, dtype: DType) -> Result<()> {
     if number.fits(dtype) {
         return Ok(());
     }
-    Err(Error::dtype(op, format!("a float number cannot fill a tensor of {dtype}: value {number}; use a float dtype")))
+    Err(Error::dtype(op, format!("a float number needs a float dtype: number {number}, dtype {dtype}")))
 }
 
 /// start, start + step, start + 2·step, …, `len` of them: computed as start + i·step in f64 (floats) or wrapping i64.
@@ -56,6 +60,10 @@ impl Record for Iota {
         number_fits("arange", self.start, self.dtype)?;
         number_fits("arange", self.step, self.dtype)?;
         one(Shape::new(&[self.len]), self.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract { dtypes: NUMBERS, tolerance: Tolerance::Ulps(1.0), ..Contract::exact() }
     }
 }
 
@@ -143,6 +151,20 @@ impl Record for Random {
             None => one(self.meta.shape.clone(), dtype),
         }
     }
+
+    fn contract(&self) -> Contract {
+        let (dtypes, tolerance): (&[DType], _) = match self.distribution {
+            Distribution::Uniform { low: 0.0, high: 1.0 } => (&DType::FLOATS, Tolerance::Exact),
+            Distribution::Uniform { .. } => (&DType::FLOATS, Tolerance::Ulps(1.0)),
+            // Radius at most 7: ln, √, cos and two products, a few ulps each.
+            Distribution::Normal { mean, std } => {
+                (&DType::FLOATS, Tolerance::Absolute { epsilons: mean.abs() + 40.0 * std })
+            }
+            Distribution::Integer { .. } => (&[DType::I64, DType::I32, DType::U8], Tolerance::Exact),
+            Distribution::Bernoulli { .. } => (&DType::ALL, Tolerance::Exact),
+        };
+        Contract { dtypes, tolerance, ..Contract::exact() }
+    }
 }
 
 /// The record of [`super::Op::Copy`], which has no parameters.
@@ -156,5 +178,9 @@ impl Record for CopyRecord {
     fn infer(&self, inputs: &[Meta]) -> Result<Metas> {
         let [x] = exactly(inputs, "copy")?;
         one(x.shape.clone(), x.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::exact()
     }
 }

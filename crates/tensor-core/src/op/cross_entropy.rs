@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Keeps, Meta, Metas, Record, Tensors, exactly, float, index_dtype, one};
+use super::{Contract, Keeps, Meta, Metas, Record, Role, Tensors, exactly, float, index_dtype, one};
 use crate::{Error, Result, Shape, Tensor};
 
 /// Inputs: logits [.., C], target [..] of class indices; gives −log_softmax(logits)[.., target] per row, [..].
@@ -31,6 +31,10 @@ impl Record for CrossEntropy {
             ));
         }
         one(Shape::new(&logits.shape[..rank - 1]), logits.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract { inputs: &[Role::Data, Role::Index], ..Contract::composite() }
     }
 
     fn keeps(&self) -> Keeps {

@@ -1,6 +1,8 @@
 //! Picking and adding by index along one axis.
 
-use super::{Keeps, Meta, Metas, Record, axis_in, exactly, index_dtype, not_bool, one, same_dtype};
+use super::{
+    Contract, Keeps, Meta, Metas, NUMBERS, Record, Role, axis_in, exactly, index_dtype, not_bool, one, same_dtype,
+};
 use crate::{Error, Result};
 
 /// Inputs x and index (i64 or i32, same rank); y[.., j, ..] = x[.., index[.., j, ..], ..] along `axis`; y has the
@@ -42,6 +44,10 @@ impl Record for Gather {
         one(index.shape.clone(), x.dtype)
     }
 
+    fn contract(&self) -> Contract {
+        Contract { inputs: &[Role::Data, Role::Index], ..Contract::exact() }
+    }
+
     fn keeps(&self) -> Keeps {
         Keeps { inputs: 0b10, outputs: 0 }
     }
@@ -72,6 +78,10 @@ impl Record for ScatterAdd {
             ));
         }
         one(x.shape.clone(), x.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract { inputs: &[Role::Data, Role::Index, Role::Data], ..Contract::sums(NUMBERS) }
     }
 
     fn keeps(&self) -> Keeps {

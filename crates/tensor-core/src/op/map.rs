@@ -2,7 +2,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Keeps, Meta, Metas, Record};
+use super::{Contract, Keeps, Meta, Metas, Record, Tolerance};
+use crate::expr::FORMULAS;
 use crate::{DType, Error, Expr, Result, Shape};
 
 /// y_k = e_k(x_0, x_1, …), elementwise over the broadcast inputs.
@@ -54,6 +55,12 @@ impl Record for Map {
             .iter()
             .map(|expr| Ok(Meta::new(shape.clone(), expr.code.program(self.name, &dtypes)?.dtype())))
             .collect()
+    }
+
+    fn contract(&self) -> Contract {
+        let formula = FORMULAS.iter().find(|f| f.name == self.name);
+        let domain = formula.map_or((-4.0, 4.0), |f| f.domain);
+        Contract { domain, tolerance: Tolerance::Elementwise, ..Contract::exact() }
     }
 
     fn keeps(&self) -> Keeps {

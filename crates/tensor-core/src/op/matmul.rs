@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Keeps, Map, Meta, Metas, Op, Record, Tensors, not_bool, one, same_dtype};
+use super::{Contract, Keeps, Map, Meta, Metas, NUMBERS, Op, Record, Tensors, not_bool, one, same_dtype};
 use crate::{DType, Error, Expr, Result, Shape, Tensor, execute};
 
 /// y = epilogue(lhs · rhs, extra…): [.., M, K] × [.., K, N] → [.., M, N], batch axes broadcast, any strides.
@@ -30,7 +30,10 @@ pub(super) fn with_epilogue(op: &'static str, epilogue: &Expr, result: Meta, ext
         if result.shape.broadcast(&meta.shape).as_ref() != Some(&result.shape) {
             return Err(Error::shape(
                 op,
-                format!("an epilogue input does not broadcast to the result: {}, result {}", meta.shape, result.shape),
+                format!(
+                    "an epilogue input must broadcast to the result: input {}, result {}",
+                    meta.shape, result.shape
+                ),
             ));
         }
     }
@@ -80,6 +83,10 @@ impl Record for MatMul {
             .ok_or_else(|| Error::shape("matmul", format!("batch axes do not broadcast: lhs {a}, rhs {b}")))?;
         let shape = batch.iter().copied().chain([m, n]).collect();
         with_epilogue("matmul", &self.epilogue, Meta::new(shape, lhs.dtype), extra)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::sums(NUMBERS)
     }
 
     fn keeps(&self) -> Keeps {

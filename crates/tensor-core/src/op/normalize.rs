@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Keeps, Meta, Metas, Record, Tensors, exactly, float, one, same_dtype};
+use super::{Contract, Keeps, Meta, Metas, Record, Tensors, exactly, float, one, same_dtype};
 use crate::{Dims, Error, Result, Tensor, zip_n};
 
 /// y = (x − mean)·rstd with rstd = 1/√(variance + ε), moments over `axes` (variance without correction); without
@@ -38,13 +38,19 @@ impl Record for Normalize {
         if self.center { Ok(smallvec![x.clone(), moment.clone(), moment]) } else { Ok(smallvec![x.clone(), moment]) }
     }
 
+    fn contract(&self) -> Contract {
+        Contract::composite()
+    }
+
     fn keeps(&self) -> Keeps {
         Keeps { inputs: 0, outputs: 0b11 }
     }
 
     fn decompose(&self, inputs: &[&Tensor]) -> Option<Result<Tensors>> {
         Some((|| {
-            let x = inputs[0];
+            // 16-bit floats would lose the moments: f32 throughout, and one rounding at the end.
+            let dtype = inputs[0].dtype();
+            let x = &inputs[0].cast(dtype.compute())?;
             let (mean, centered) = if self.center {
                 let mean = x.mean_keepdim(&self.axes[..])?;
                 (Some(mean.clone()), x.sub(&mean)?)
@@ -52,11 +58,9 @@ impl Record for Normalize {
                 (None, x.clone())
             };
             let epsilon = self.epsilon;
-            let rstd = centered.square()?.mean_keepdim(&self.axes[..])?.map(|v| (v + epsilon).rsqrt())?;
+            let rstd = centered.mean_square_keepdim(&self.axes[..])?.map(|v| (v + epsilon).rsqrt())?;
             let y = centered.mul(&rstd)?;
-            let mut outputs: Tensors = smallvec![y, rstd];
-            outputs.extend(mean);
-            Ok(outputs)
+            [Some(y), Some(rstd), mean].into_iter().flatten().map(|x| x.cast(dtype)).collect()
         })())
     }
 }
@@ -79,6 +83,8 @@ impl Record for NormalizeGrad {
     fn infer(&self, inputs: &[Meta]) -> Result<Metas> {
         let [g, y, rstd] = exactly(inputs, "normalize_grad")?;
         same_dtype("normalize_grad", ("grad", g.dtype), ("y", y.dtype))?;
+        same_dtype("normalize_grad", ("grad", g.dtype), ("rstd", rstd.dtype))?;
+        float("normalize_grad", "grad", g.dtype)?;
         if g.shape != y.shape || rstd.shape != y.shape.reduced(&self.axes, true) {
             return Err(Error::shape(
                 "normalize_grad",
@@ -88,13 +94,19 @@ impl Record for NormalizeGrad {
         one(g.shape.clone(), g.dtype)
     }
 
+    fn contract(&self) -> Contract {
+        Contract::composite()
+    }
+
     fn keeps(&self) -> Keeps {
         Keeps { inputs: 0b111, outputs: 0 }
     }
 
     fn decompose(&self, inputs: &[&Tensor]) -> Option<Result<Tensors>> {
         Some((|| {
-            let &[g, y, rstd] = inputs else { unreachable!("invariant: three inputs") };
+            let dtype = inputs[0].dtype();
+            let wide = |i: usize| inputs[i].cast(dtype.compute());
+            let (g, y, rstd) = (&wide(0)?, &wide(1)?, &wide(2)?);
             let gy = g.mul(y)?.mean_keepdim(&self.axes[..])?;
             let dx = if self.center {
                 let mean = g.mean_keepdim(&self.axes[..])?;
@@ -102,7 +114,7 @@ impl Record for NormalizeGrad {
             } else {
                 zip_n([g, y, rstd, &gy], |[g, y, rstd, gy]| rstd * (g - y * gy))?
             };
-            Ok(smallvec![dx])
+            Ok(smallvec![dx.cast(dtype)?])
         })())
     }
 }

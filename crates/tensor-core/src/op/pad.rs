@@ -1,6 +1,6 @@
 //! Surrounding with a value, and spreading elements apart.
 
-use super::{Meta, Metas, Record, exactly, one};
+use super::{Contract, Meta, Metas, Record, exactly, one};
 use crate::{Dims, Error, Number, Result};
 
 /// Per axis: `before` values, the elements with `interior` values between neighbours, `after` values.
@@ -36,8 +36,8 @@ impl Record for Pad {
             return Err(Error::dtype(
                 "pad",
                 format!(
-                    "a float number meets a tensor of {}: value {}; cast the tensor with .cast(..)",
-                    x.dtype, self.value
+                    "a float number needs a float tensor: number {}, tensor {}; cast it with .cast(..)",
+                    self.value, x.dtype
                 ),
             ));
         }
@@ -45,5 +45,9 @@ impl Record for Pad {
             .map(|a| self.before[a] + x.shape[a] + x.shape[a].saturating_sub(1) * self.interior[a] + self.after[a])
             .collect();
         one(shape, x.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::exact()
     }
 }

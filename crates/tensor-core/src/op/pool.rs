@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Keeps, Meta, Metas, Record, Window, exactly, float, not_bool, one};
+use super::{Contract, Keeps, Meta, Metas, NUMBERS, Record, Window, exactly, float, not_bool, one};
 use crate::{DType, Dims, Error, Result, Shape};
 
 /// What is taken of a window.
@@ -80,6 +80,13 @@ impl Record for Pool {
         }
     }
 
+    fn contract(&self) -> Contract {
+        match self.kind {
+            PoolKind::Max => Contract { dtypes: NUMBERS, ..Contract::exact() },
+            PoolKind::Avg { .. } => Contract::sums(&DType::FLOATS),
+        }
+    }
+
     fn keeps(&self) -> Keeps {
         match self.kind {
             PoolKind::Max => Keeps { inputs: 0, outputs: 0b10 },
@@ -111,5 +118,9 @@ impl Record for AvgPoolGrad {
             return Err(Error::shape("avg_pool_grad", format!("grad must be {expected}: grad {}", g.shape)));
         }
         one(x, g.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::sums(&DType::FLOATS)
     }
 }

@@ -3,7 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::map::broadcast;
-use super::{Keeps, Map, Meta, Metas, Op, Record, Tensors, not_bool, one};
+use super::{Contract, Keeps, Map, Meta, Metas, NUMBERS, Op, Record, Tensors, Tolerance, not_bool, one};
 use crate::{DType, Dims, Error, Expr, Result, Tensor, execute};
 
 /// What is folded over the axes.
@@ -59,6 +59,15 @@ impl Record for Reduce {
             }
         }
         one(shape.reduced(&self.axes, self.keepdim), dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        match self.kind {
+            ReduceKind::Sum => Contract::sums(NUMBERS),
+            ReduceKind::Prod => Contract::products(NUMBERS),
+            ReduceKind::Max | ReduceKind::Min if self.producer.is_identity() => Contract::exact(),
+            ReduceKind::Max | ReduceKind::Min => Contract { tolerance: Tolerance::Elementwise, ..Contract::exact() },
+        }
     }
 
     fn keeps(&self) -> Keeps {

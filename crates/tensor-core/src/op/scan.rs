@@ -1,6 +1,6 @@
 //! Running folds along an axis.
 
-use super::{Keeps, Meta, Metas, Record, axis_in, exactly, not_bool, one};
+use super::{Contract, Keeps, Meta, Metas, NUMBERS, Record, axis_in, exactly, not_bool, one};
 use crate::Result;
 
 /// What is folded.
@@ -45,6 +45,14 @@ impl Record for Scan {
         axis_in(self.op_name(), self.axis, x.shape.rank())?;
         not_bool(self.op_name(), "input", x.dtype)?;
         one(x.shape.clone(), x.dtype)
+    }
+
+    fn contract(&self) -> Contract {
+        match self.kind {
+            ScanKind::Sum => Contract::sums(NUMBERS),
+            ScanKind::Prod => Contract::products(NUMBERS),
+            ScanKind::Max => Contract { dtypes: NUMBERS, ..Contract::exact() },
+        }
     }
 
     fn keeps(&self) -> Keeps {

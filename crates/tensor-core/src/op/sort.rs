@@ -2,7 +2,7 @@
 
 use smallvec::smallvec;
 
-use super::{Keeps, Meta, Metas, Record, axis_in, exactly};
+use super::{Contract, Keeps, Meta, Metas, Record, axis_in, exactly};
 use crate::{DType, Result};
 
 /// Two outputs: the values in order along `axis`, and their i64 positions before. Stable; NaN last in either direction.
@@ -23,6 +23,10 @@ impl Record for Sort {
         let [x] = exactly(inputs, "sort")?;
         axis_in("sort", self.axis, x.shape.rank())?;
         Ok(smallvec![x.clone(), Meta::new(x.shape.clone(), DType::I64)])
+    }
+
+    fn contract(&self) -> Contract {
+        Contract::exact()
     }
 
     fn keeps(&self) -> Keeps {

@@ -1,6 +1,6 @@
 //! Movements: another layout of the same elements. No data moves, except where a reshape of a strided view copies.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use smallvec::SmallVec;
 
@@ -30,10 +30,20 @@ impl<D: Dim> IntoRange for RangeTo<D> {
     }
 }
 
+/// The bound after the last position; −1 is the last one.
+fn after<D: Dim>(last: D) -> Option<i64> {
+    if last.dim() == -1 { None } else { Some(last.dim().saturating_add(1)) }
+}
+
 impl<D: Dim> IntoRange for RangeInclusive<D> {
     fn bounds(self) -> (Option<i64>, Option<i64>) {
-        let last = self.end().dim();
-        (Some(self.start().dim()), if last == -1 { None } else { Some(last.saturating_add(1)) })
+        (Some(self.start().dim()), after(*self.end()))
+    }
+}
+
+impl<D: Dim> IntoRange for RangeToInclusive<D> {
+    fn bounds(self) -> (Option<i64>, Option<i64>) {
+        (None, after(self.end))
     }
 }
 

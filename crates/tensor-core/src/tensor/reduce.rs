@@ -147,7 +147,8 @@ impl Tensor {
         axes.iter().map(|&a| self.dims()[a]).product()
     }
 
-    fn summed(
+    /// Σ producer over the axes.
+    pub(crate) fn summed(
         &self,
         name: &'static str,
         axes: &Dims,
@@ -180,6 +181,13 @@ impl Tensor {
         let divisor = n.saturating_sub(correction) as f64;
         let how = if name == "std" { Finish::RootOfQuotient(divisor) } else { Finish::Quotient(divisor) };
         finish(name, &squares, how, self.dtype())
+    }
+
+    /// Σ x² / n over the axes, which stay with size 1.
+    pub(crate) fn mean_square_keepdim(&self, axes: impl IntoAxes) -> Result<Tensor> {
+        let axes = axes.resolve_axes("mean", self.rank())?;
+        let squares = self.summed("mean", &axes, true, &moments(self.dtype()).square, &[])?;
+        finish("mean", &squares, Finish::Quotient(self.count(&axes) as f64), self.dtype())
     }
 
     fn norm_of(&self, axes: impl IntoAxes, keepdim: bool) -> Result<Tensor> {
