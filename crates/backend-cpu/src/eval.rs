@@ -14,9 +14,9 @@ mod space;
 mod vector;
 mod worker;
 
-pub(crate) use bound::{Evaluator, Input};
-pub(crate) use convert::narrow;
-pub(crate) use lane::Lane;
+pub(crate) use bound::{Bound, Evaluator, Input};
+pub(crate) use convert::{narrow, widen};
+pub(crate) use lane::{Lane, Stored};
 
 /// Elements in a register. Ranges need not be multiples of it.
 pub(crate) const CHUNK: usize = 1024;

@@ -5,14 +5,27 @@ use tensor_core::{Error, Meta, Op, Result, Storages, Tensor};
 
 use crate::Context;
 
+pub(crate) mod arg_reduce;
 pub(crate) mod concat;
 pub(crate) mod copy;
 pub(crate) mod custom;
+pub(crate) mod dense;
+pub(crate) mod epilogue;
 pub(crate) mod fill;
+pub(crate) mod gather;
+pub(crate) mod gemm;
 pub(crate) mod iota;
+pub(crate) mod lanes;
 pub(crate) mod map;
+pub(crate) mod matmul;
+pub(crate) mod number;
 pub(crate) mod pad;
+pub(crate) mod pool;
 pub(crate) mod random;
+pub(crate) mod scan;
+pub(crate) mod sort;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod update;
 
 /// Sends an op to its kernel.
@@ -21,17 +34,17 @@ pub(crate) fn execute(op: &Op, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
         Op::Copy => copy::run(inputs, outputs, cx),
         Op::Map(op) => map::run(op, inputs, outputs, cx),
         Op::Reduce(_) => missing(op),
-        Op::ArgReduce(_) => missing(op),
-        Op::Scan(_) => missing(op),
-        Op::MatMul(_) => missing(op),
+        Op::ArgReduce(op) => arg_reduce::run(op, inputs, outputs, cx),
+        Op::Scan(op) => scan::run(op, inputs, outputs, cx),
+        Op::MatMul(op) => matmul::run(op, inputs, outputs, cx),
         Op::Conv(_) => missing(op),
         Op::ConvInputGrad(_) => missing(op),
         Op::ConvWeightGrad(_) => missing(op),
-        Op::Pool(_) => missing(op),
-        Op::AvgPoolGrad(_) => missing(op),
-        Op::Gather(_) => missing(op),
-        Op::ScatterAdd(_) => missing(op),
-        Op::Sort(_) => missing(op),
+        Op::Pool(op) => pool::run(op, inputs, outputs, cx),
+        Op::AvgPoolGrad(op) => pool::avg_pool_grad(op, inputs, outputs, cx),
+        Op::Gather(op) => gather::run(op, inputs, outputs, cx),
+        Op::ScatterAdd(op) => gather::scatter_add(op, inputs, outputs, cx),
+        Op::Sort(op) => sort::run(op, inputs, outputs, cx),
         Op::Concat(op) => concat::run(op, inputs, outputs, cx),
         Op::Pad(op) => pad::run(op, inputs, outputs, cx),
         Op::Random(op) => random::run(op, inputs, outputs, cx),

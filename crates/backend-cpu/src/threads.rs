@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tensor_core::Result;
+
 /// Work from which a second thread pays, in nanoseconds of one thread.
 const WORTHWHILE_NS: usize = 15_000;
 
@@ -86,6 +88,21 @@ pub fn for_each<I: Send>(work_ns: usize, items: impl Iterator<Item = I> + Send, 
             rayon::spawn(linger);
         }
     }
+}
+
+/// [`for_each`] for work that can fail: all items are worked, and one of the errors is returned.
+pub fn try_for_each<I: Send>(
+    work_ns: usize,
+    items: impl Iterator<Item = I> + Send,
+    f: impl Fn(I) -> Result<()> + Sync,
+) -> Result<()> {
+    let failure = Mutex::new(None);
+    for_each(work_ns, items, |item| {
+        if let Err(error) = f(item) {
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// [`for_each`] over `0..n`, for work that needs no place of its own.
