@@ -69,14 +69,11 @@ impl Backend for CpuBackend {
     }
 
     fn supports(&self, op: &Op, inputs: &[Meta]) -> Support {
-        let _ = inputs;
         match op {
             Op::Map(_)
             | Op::Reduce(_)
             | Op::ArgReduce(_)
             | Op::Scan(_)
-            | Op::MatMul(_)
-            | Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)
             | Op::Pool(_)
@@ -90,6 +87,8 @@ impl Backend for CpuBackend {
             | Op::Random(_)
             | Op::Iota(_)
             | Op::Fill(_) => Support::Native,
+            Op::MatMul(op) => kernels::epilogue::support(&op.epilogue, inputs),
+            Op::Conv(op) => kernels::epilogue::support(&op.epilogue, inputs),
             Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
                 Support::Decompose
             }

@@ -1,9 +1,22 @@
 //! The elementwise expression that a product carries over its result and further inputs.
 
 use smallvec::SmallVec;
-use tensor_core::{DType, Expr, Result, Shape, Tensor};
+use tensor_core::{DType, Expr, Meta, Result, Shape, Support, Tensor};
 
 use crate::eval::{Bound, Evaluator, Input};
+
+/// Whether the kernels run it: those that keep the product's element type, whatever its inputs.
+pub(crate) fn support(expr: &Expr, inputs: &[Meta]) -> Support {
+    if expr.is_identity() {
+        return Support::Native;
+    }
+    let dtypes: SmallVec<[DType; 4]> =
+        std::iter::once(inputs[0].dtype).chain(inputs[2..].iter().map(|x| x.dtype)).collect();
+    match expr.code.program("epilogue", &dtypes) {
+        Ok(program) if program.dtype() == inputs[0].dtype => Support::Native,
+        _ => Support::Decompose,
+    }
+}
 
 /// The expression made ready; `inputs` are the op's, of which the first two are the product's own. None where there
 /// is nothing to do.
