@@ -14,6 +14,8 @@ mod layer;
 mod leaf;
 pub mod loss;
 mod module;
+pub mod optim;
+mod save;
 mod sequential;
 
 pub use autodiff::checkpoint;
@@ -25,5 +27,6 @@ pub use layer::*;
 pub use leaf::{Buffer, Mode, inference, training};
 pub use module::{Forward, Leaf, LeafMut, Module, Tree, Visitor, VisitorMut, tree, visit_item_name};
 pub use nn_derive::Module;
+pub use save::{load, save};
 pub use sequential::{Chain, Layer, Sequential};
 pub use tensor_core::Param;

@@ -11,7 +11,7 @@ mod state;
 mod tree;
 
 pub use containers::visit_item_name;
-pub(crate) use operations::{Path, each_leaf};
+pub(crate) use operations::{Path, each_leaf, each_leaf_mut};
 pub use tree::{Tree, tree};
 
 /// A leaf of a model, read.

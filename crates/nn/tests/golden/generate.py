@@ -97,7 +97,7 @@ def layers() -> None:
     layer("rms_norm_epsilon", nn.RMSNorm(6, eps=1e-2), 2, 3, 6)
 
     activations = {
-        "relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU(0.1), "elu": nn.ELU(0.7), "selu": nn.SELU(), "celu": nn.CELU(0.7),
+        "relu": nn.ReLU(), "leaky_relu": nn.LeakyReLU(0.1), "elu": nn.ELU(0.7), "selu": nn.SELU(), "celu": nn.CELU(0.5),
         "gelu": nn.GELU(), "gelu_tanh": nn.GELU("tanh"), "silu": nn.SiLU(), "mish": nn.Mish(), "softplus": nn.Softplus(),
         "softsign": nn.Softsign(), "hard_swish": nn.Hardswish(), "hard_tanh": nn.Hardtanh(), "tanh": nn.Tanh(),
         "sigmoid": nn.Sigmoid(), "log_sigmoid": nn.LogSigmoid(), "glu": nn.GLU(), "softmax": nn.Softmax(-1),
