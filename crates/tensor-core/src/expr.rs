@@ -246,12 +246,18 @@ impl Code {
 }
 
 /// An expression: interned structure and this use's run-time numbers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Expr {
     /// The structure.
     pub code: Arc<Code>,
     /// The numbers that `Arg(i)` and `ArgInt(i)` stand for.
     pub args: SmallVec<[Number; 2]>,
+}
+
+impl Clone for Expr {
+    fn clone(&self) -> Self {
+        Self { code: self.code.clone(), args: SmallVec::from_slice(&self.args) }
+    }
 }
 
 impl Expr {

@@ -9,11 +9,17 @@ use crate::{Dims, Shape};
 pub type Strides = SmallVec<[isize; 4]>;
 
 /// Sizes, signed strides and offset of a view into a storage, counted in elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     shape: Shape,
     strides: Strides,
     offset: usize,
+}
+
+impl Clone for Layout {
+    fn clone(&self) -> Self {
+        Self { shape: self.shape.clone(), strides: Strides::from_slice(&self.strides), offset: self.offset }
+    }
 }
 
 /// A change of layout that moves no data (a reshape of a strided view excepted, which copies first).

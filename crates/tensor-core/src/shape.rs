@@ -11,8 +11,15 @@ use crate::{Error, Result};
 pub type Dims = SmallVec<[usize; 4]>;
 
 /// The sizes of a tensor's axes, outermost first. Derefs to `[usize]`.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(Dims);
+
+impl Clone for Shape {
+    // A copy of the bytes; SmallVec's own clone goes element by element.
+    fn clone(&self) -> Self {
+        Self(Dims::from_slice(&self.0))
+    }
+}
 
 impl Shape {
     /// A shape of the given sizes.
@@ -43,7 +50,7 @@ impl Shape {
     /// The shape that both broadcast to: aligned at the last axis, sizes equal or one of them 1; `None` if they do not.
     pub fn broadcast(&self, other: &Self) -> Option<Self> {
         let (long, short) = if self.rank() >= other.rank() { (self, other) } else { (other, self) };
-        let mut dims = long.0.clone();
+        let mut dims = Dims::from_slice(&long.0);
         let lead = long.rank() - short.rank();
         for (d, &n) in dims[lead..].iter_mut().zip(&short.0) {
             match (*d, n) {

@@ -1,7 +1,7 @@
 //! The tensor: a layout over a shared cell that holds its storage and its device.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::{DType, Device, Layout, Meta, Movement, Op, Result, Shape, Storage, execute};
 
@@ -44,11 +44,11 @@ pub struct Tensor {
     cell: Arc<Cell>,
 }
 
-/// What clones and views of a tensor share. The value is written once; a later step may let it hold elementwise work
+/// What clones and views of a tensor share. A later step may let it hold elementwise work
 /// that is still to be done.
 struct Cell {
     device: Device,
-    value: OnceLock<Storage>,
+    value: Storage,
 }
 
 // A panic leaves tensors whole: their cell is written once, and storage belongs to the device.
@@ -59,7 +59,7 @@ impl Tensor {
     /// A row-major tensor over a storage that `device` made.
     pub fn from_storage(storage: Storage, meta: Meta, device: Device) -> Self {
         let layout = Layout::contiguous(&meta.shape);
-        Self { layout, dtype: meta.dtype, cell: Arc::new(Cell { device, value: OnceLock::from(storage) }) }
+        Self { layout, dtype: meta.dtype, cell: Arc::new(Cell { device, value: storage }) }
     }
 
     /// The same storage under another layout, which must stay inside it.
@@ -69,12 +69,12 @@ impl Tensor {
 
     /// The storage, for the backend that made it.
     pub fn storage(&self) -> &Storage {
-        self.cell.value.get().expect("invariant: a tensor's cell is filled when it is made")
+        &self.cell.value
     }
 
     /// The storage, if no clone or view shares it: for in-place updates.
     pub fn unique_storage(&mut self) -> Option<&mut Storage> {
-        Arc::get_mut(&mut self.cell)?.value.get_mut()
+        Some(&mut Arc::get_mut(&mut self.cell)?.value)
     }
 
     /// Where the elements lie in the storage.

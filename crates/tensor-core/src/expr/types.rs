@@ -57,6 +57,16 @@ impl Code {
     }
 }
 
+impl Code {
+    /// The type of the value for these input types, or an error that names the mismatch.
+    pub fn result(self: &Arc<Self>, op: &'static str, inputs: &[DType]) -> Result<DType> {
+        match self.programs.first.get() {
+            Some((dtypes, program)) if dtypes[..] == *inputs => Ok(program.dtype()),
+            _ => Ok(self.program(op, inputs)?.dtype()),
+        }
+    }
+}
+
 /// Replaces named formulas by their graphs, to the bottom.
 fn expand(nodes: &[Node]) -> Vec<Node> {
     fn splice(nodes: &[Node], inputs: Option<&[u32]>, out: &mut Vec<Node>) -> u32 {

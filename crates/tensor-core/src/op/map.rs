@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Contract, Keeps, Meta, Metas, Record, Tolerance};
+use super::{Contract, Keeps, Meta, Metas, Record, Tolerance, one};
 use crate::expr::FORMULAS;
 use crate::{DType, Error, Expr, Result, Shape};
 
@@ -51,10 +51,11 @@ impl Record for Map {
     fn infer(&self, inputs: &[Meta]) -> Result<Metas> {
         let shape = broadcast(self.name, inputs)?;
         let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|m| m.dtype).collect();
-        self.exprs
-            .iter()
-            .map(|expr| Ok(Meta::new(shape.clone(), expr.code.program(self.name, &dtypes)?.dtype())))
-            .collect()
+        let dtype = |expr: &Expr| expr.code.result(self.name, &dtypes);
+        match &self.exprs[..] {
+            [expr] => one(shape, dtype(expr)?),
+            exprs => exprs.iter().map(|expr| Ok(Meta::new(shape.clone(), dtype(expr)?))).collect(),
+        }
     }
 
     fn contract(&self) -> Contract {

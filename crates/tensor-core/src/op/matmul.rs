@@ -38,7 +38,7 @@ pub(super) fn with_epilogue(op: &'static str, epilogue: &Expr, result: Meta, ext
         }
     }
     let dtypes: SmallVec<[DType; 4]> = std::iter::once(result.dtype).chain(extra.iter().map(|m| m.dtype)).collect();
-    one(result.shape, epilogue.code.program(op, &dtypes)?.dtype())
+    one(result.shape, epilogue.code.result(op, &dtypes)?)
 }
 
 /// Splits `op` without its epilogue from the epilogue as a map.

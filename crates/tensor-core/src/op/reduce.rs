@@ -45,7 +45,7 @@ impl Record for Reduce {
             return Err(Error::axis(self.name, format!("axis is out of range: axis {axis}, rank {}", shape.rank())));
         }
         let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|m| m.dtype).collect();
-        let dtype = self.producer.code.program(self.name, &dtypes)?.dtype();
+        let dtype = self.producer.code.result(self.name, &dtypes)?;
         match self.kind {
             ReduceKind::Sum | ReduceKind::Prod => not_bool(self.name, "input", dtype)?,
             ReduceKind::Max | ReduceKind::Min => {

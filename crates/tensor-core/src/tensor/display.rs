@@ -114,7 +114,7 @@ fn floats(values: &[f64], dtype: DType) -> Vec<String> {
     let (low, high) = finite.fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
     let exponent = high >= 1e6 || (high > 0.0 && (high < 1e-3 || low < 1e-4 && high / low > 1e5));
     // f32's 0.1 is 0.100000001 in f64: ask at the dtype's own precision how many decimals it has.
-    let slack = dtype.epsilon().max(1e-12);
+    let slack = 4.0 * dtype.epsilon().max(1e-12);
     let is_whole = |v: f64, scale: f64| ((v * scale).round() - v * scale).abs() <= slack * (v * scale).abs();
     let decimals =
         (1..4).find(|&d| values.iter().all(|&v| !v.is_finite() || is_whole(v, 10f64.powi(d)))).unwrap_or(4) as usize;
