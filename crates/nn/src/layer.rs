@@ -16,13 +16,13 @@ mod group_norm;
 mod layer_norm;
 mod linear;
 mod norm;
-mod sizes;
 mod pool;
 mod rms_norm;
+mod sizes;
 
 pub use activation::{
-    Celu, Elu, Gelu, GeluTanh, Glu, HardSwish, HardTanh, LeakyRelu, LogSigmoid, LogSoftmax, Mish, Relu, Selu, Sigmoid, Silu,
-    Softmax, Softplus, Softsign, Tanh,
+    Celu, Elu, Gelu, GeluTanh, Glu, HardSwish, HardTanh, LeakyRelu, LogSigmoid, LogSoftmax, Mish, Relu, Selu, Sigmoid,
+    Silu, Softmax, Softplus, Softsign, Tanh,
 };
 pub use adaptive_pool::{
     AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveAvgPoolNd, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
@@ -38,11 +38,9 @@ pub use global_pool::{GlobalAvgPool, GlobalMaxPool};
 pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use linear::{Linear, LinearOptions};
-pub use sizes::Sizes;
-pub use pool::{
-    AvgPool1d, AvgPool2d, AvgPool3d, AvgPoolNd, MaxPool1d, MaxPool2d, MaxPool3d, MaxPoolNd,
-};
+pub use pool::{AvgPool1d, AvgPool2d, AvgPool3d, AvgPoolNd, MaxPool1d, MaxPool2d, MaxPool3d, MaxPoolNd};
 pub use rms_norm::{RmsNorm, RmsNormOptions};
+pub use sizes::Sizes;
 
 use tensor_core::{DType, Device, Error, Place, Result, Tensor, Tensors};
 

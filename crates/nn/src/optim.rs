@@ -104,7 +104,10 @@ macro_rules! startable {
             ///
             /// # Errors
             /// A hyper-parameter outside its domain, a parameter that is not of a float dtype, no memory for the states.
-            pub fn setup(self, model: &(impl $crate::Module + ?Sized)) -> tensor_core::Result<$crate::optim::Optimizer> {
+            pub fn setup(
+                self,
+                model: &(impl $crate::Module + ?Sized),
+            ) -> tensor_core::Result<$crate::optim::Optimizer> {
                 $crate::optim::Groups::new(self).setup(model)
             }
 

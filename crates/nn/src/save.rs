@@ -44,7 +44,10 @@ pub fn load(model: &mut (impl Module + ?Sized), path: impl AsRef<Path>) -> Resul
     });
     let state = contents.take(&wanted, &[]).map_err(|problems| {
         let remedy = "build the model as it was saved, and cast it to the file's dtype with .cast(..)";
-        Error::format("load", format!("the file does not fit the model: {problems}: path {}; {remedy}", path.as_ref().display()))
+        Error::format(
+            "load",
+            format!("the file does not fit the model: {problems}: path {}; {remedy}", path.as_ref().display()),
+        )
     })?;
     let uploaded = state.into_iter().zip(&wanted).map(|((name, values), (_, old))| {
         Ok((name, Tensor::from_host(values.as_slice(), old.shape(), &old.device())?))

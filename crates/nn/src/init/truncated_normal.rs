@@ -29,7 +29,11 @@ pub(super) fn draw(n: usize, mean: f64, std: f64, low: f64, high: f64) -> Result
 
 /// Φ(x).
 fn probability(x: f64) -> f64 {
-    if x.is_infinite() { f64::from(x > 0.0) } else { 0.5 * (1.0 + tensor_core::math::erf(x * std::f64::consts::FRAC_1_SQRT_2)) }
+    if x.is_infinite() {
+        f64::from(x > 0.0)
+    } else {
+        0.5 * (1.0 + tensor_core::math::erf(x * std::f64::consts::FRAC_1_SQRT_2))
+    }
 }
 
 /// Φ⁻¹(p): Newton's steps, halving the bracket where one would leave it.
@@ -37,7 +41,11 @@ fn quantile(p: f64) -> f64 {
     let (mut low, mut high, mut x) = (-40.0, 40.0, 0.0f64);
     for _ in 0..80 {
         let error = probability(x) - p;
-        if error > 0.0 { high = x } else { low = x }
+        if error > 0.0 {
+            high = x
+        } else {
+            low = x
+        }
         let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
         let newton = x - error / density;
         let next = if low < newton && newton < high { newton } else { 0.5 * (low + high) };

@@ -94,12 +94,7 @@ impl MultiHeadAttention {
     ///
     /// # Errors
     /// As [`MultiHeadAttention::new`].
-    pub fn with(
-        width: usize,
-        n_heads: usize,
-        options: MultiHeadAttentionOptions,
-        place: impl Place,
-    ) -> Result<Self> {
+    pub fn with(width: usize, n_heads: usize, options: MultiHeadAttentionOptions, place: impl Place) -> Result<Self> {
         if n_heads == 0 || width % n_heads != 0 {
             return Err(Error::value(
                 "multi_head_attention",

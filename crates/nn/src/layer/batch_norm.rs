@@ -122,10 +122,7 @@ impl<const D: usize> BatchNormNd<D> {
         let fits = (x.rank() == D + 2 || (D == 1 && x.rank() == 2)) && x.dims()[1] == n;
         if !fits {
             let axes = ["", "] or [N, C, L", ", H, W", ", D, H, W"].get(D).copied().unwrap_or(", ..");
-            return Err(Error::shape(
-                name(),
-                format!("input must be [N, C{axes}] with C = {n}: input {}", x.shape()),
-            ));
+            return Err(Error::shape(name(), format!("input must be [N, C{axes}] with C = {n}: input {}", x.shape())));
         }
         if self.mode.is_training() && x.len() <= n {
             return Err(Error::shape(

@@ -84,9 +84,8 @@ impl GroupNorm {
             ));
         }
         let (device, dtype) = super::float_place("group_norm", place)?;
-        let start = |init: Init| {
-            options.affine.then(|| init.tensor(n_channels, (&device, dtype)).map(Param::new)).transpose()
-        };
+        let start =
+            |init: Init| options.affine.then(|| init.tensor(n_channels, (&device, dtype)).map(Param::new)).transpose();
         let (weight, bias) = (start(Init::ONES)?, start(Init::ZEROS)?);
         Ok(Self { weight, bias, n_groups, n_channels, epsilon: options.epsilon })
     }

@@ -79,7 +79,10 @@ impl CrossEntropy<'_> {
 
     fn of_probabilities(&self, rows: &Rows, target: &Tensor) -> Result<Tensor> {
         if let Some(ignored) = self.ignore_index {
-            let text = format!("an ignored class needs a target of class indices: ignore_index {ignored}, target {}", target.dtype());
+            let text = format!(
+                "an ignored class needs a target of class indices: ignore_index {ignored}, target {}",
+                target.dtype()
+            );
             return Err(Error::value("cross_entropy", text));
         }
         let (hit, share) = (1.0 - self.label_smoothing, self.label_smoothing / self.n_classes(rows));

@@ -95,7 +95,10 @@ impl Rows {
         if !matches!(target.dtype(), DType::I64 | DType::I32) {
             return Err(Error::dtype(
                 self.op,
-                format!("class indices must be i64 or i32: target {}; cast them with .cast(DType::I64)", target.dtype()),
+                format!(
+                    "class indices must be i64 or i32: target {}; cast them with .cast(DType::I64)",
+                    target.dtype()
+                ),
             ));
         }
         let ignored = ignore_index.map(|class| target.eq(class)).transpose()?;

@@ -68,7 +68,10 @@ fn norm(gradients: &[(impl Fn() -> String, &Tensor)]) -> Result<f64> {
     if !broken.is_empty() {
         return Err(Error::value(
             "clip_by_norm",
-            format!("gradients must be finite: {}; lower the learning rate or look for such values in the data", broken.join(", ")),
+            format!(
+                "gradients must be finite: {}; lower the learning rate or look for such values in the data",
+                broken.join(", ")
+            ),
         ));
     }
     let scale = largest.iter().copied().fold(0.0, f64::max);

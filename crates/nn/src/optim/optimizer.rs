@@ -5,10 +5,10 @@ use std::fmt;
 
 use tensor_core::{DType, Error, Param, Result, Target, Tensor};
 
+use super::Rule;
 use super::clip::Clip;
 use super::group::Matches;
 use super::update::{Formulas, update_rule};
-use super::Rule;
 use crate::module::{each_leaf, each_leaf_mut};
 use crate::{Gradients, Leaf, LeafMut, Module};
 
@@ -177,7 +177,10 @@ impl Optimizer {
         if !param.dtype().is_float() {
             return Err(Error::dtype(
                 name,
-                format!("a trained parameter must be of a float dtype: {path} {}; freeze it or make it a plain tensor", param.dtype()),
+                format!(
+                    "a trained parameter must be of a float dtype: {path} {}; freeze it or make it a plain tensor",
+                    param.dtype()
+                ),
             ));
         }
         let is_member = |group: &Group| group.matches.as_ref().is_none_or(|matches| matches(&path));
@@ -234,7 +237,10 @@ impl Optimizer {
                 ),
             ));
         }
-        match state.iter().find(|s| s.shape() != param.shape() || s.dtype() != param.dtype().compute() || !same_place(s)) {
+        match state
+            .iter()
+            .find(|s| s.shape() != param.shape() || s.dtype() != param.dtype().compute() || !same_place(s))
+        {
             None => Ok(()),
             Some(state) => Err(Error::device(
                 self.rule_name(),
@@ -282,6 +288,9 @@ fn described(x: &Tensor) -> String {
 impl fmt::Debug for Optimizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules: Vec<_> = self.groups.iter().map(|group| &group.rule).collect();
-        f.debug_struct("Optimizer").field("rules", &rules).field("n_parameters", &self.slots.len()).finish_non_exhaustive()
+        f.debug_struct("Optimizer")
+            .field("rules", &rules)
+            .field("n_parameters", &self.slots.len())
+            .finish_non_exhaustive()
     }
 }

@@ -30,7 +30,8 @@ impl Optimizer {
         for slot in &self.slots {
             entries.push(scalar(step_name(&slot.path), HostData::I64(vec![slot.step as i64])));
         }
-        entries.extend(self.named_states().into_iter().map(|(name, state)| Entry { name, values: Values::Device(state) }));
+        entries
+            .extend(self.named_states().into_iter().map(|(name, state)| Entry { name, values: Values::Device(state) }));
         write("optimizer save", path.as_ref(), entries)
     }
 
@@ -43,7 +44,10 @@ impl Optimizer {
         let contents = Contents::read(op, path)?;
         let misfit = |problems: String| {
             let remedy = "set up the same rule for the same model";
-            Error::format(op, format!("the file does not fit the optimizer: {problems}: path {}; {remedy}", path.display()))
+            Error::format(
+                op,
+                format!("the file does not fit the optimizer: {problems}: path {}; {remedy}", path.display()),
+            )
         };
         let scalars: Vec<String> =
             std::iter::once("learning_rate".to_string()).chain(self.slots.iter().map(|s| step_name(&s.path))).collect();
@@ -57,9 +61,10 @@ impl Optimizer {
             let step = contents.scalar::<i64>(&step_name(&slot.path)).and_then(|step| u64::try_from(step).ok());
             steps.push(step.ok_or_else(|| misfit(format!("missing {}", step_name(&slot.path))))?);
         }
-        let uploaded = values.iter().zip(&wanted).map(|((_, values), (_, old))| {
-            Tensor::from_host(values.as_slice(), old.shape(), &old.device())
-        });
+        let uploaded = values
+            .iter()
+            .zip(&wanted)
+            .map(|((_, values), (_, old))| Tensor::from_host(values.as_slice(), old.shape(), &old.device()));
         let mut uploaded = uploaded.collect::<Result<Vec<_>>>()?.into_iter();
         for (slot, step) in self.slots.iter_mut().zip(steps) {
             slot.step = step;

@@ -74,9 +74,8 @@ pub(crate) fn write(op: &'static str, path: &Path, entries: Vec<Entry>) -> Resul
     if let Some(error) = failure.into_inner() {
         return Err(error.at(op));
     }
-    replace(path, &bytes).map_err(|e| {
-        Error::io(op, format!("cannot write the file ({e}): path {}", path.display())).with_source(e)
-    })
+    replace(path, &bytes)
+        .map_err(|e| Error::io(op, format!("cannot write the file ({e}): path {}", path.display())).with_source(e))
 }
 
 /// Writes beside `path`, then renames.
@@ -88,7 +87,8 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().ok_or_else(no_name)?);
     name.push(format!(".{}-{}.tmp", std::process::id(), COUNTER.fetch_add(1, Relaxed)));
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Into::into);
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Into::into);
     let beside = folder.join(name);
 
     let written = fs::File::create_new(&beside).and_then(|mut file| {
@@ -126,14 +126,22 @@ impl Contents {
             Ok(_) => Ok(Self { bytes }),
             Err(e) => Err(Error::format(
                 op,
-                format!("the file is cut short, damaged or no safetensors file ({}): path {}", reason(&e), path.display()),
+                format!(
+                    "the file is cut short, damaged or no safetensors file ({}): path {}",
+                    reason(&e),
+                    path.display()
+                ),
             )
             .with_source(e)),
         }
     }
 
     /// The values for what is wanted, in these shapes and dtypes; else all that differs. Nothing else but `others` may be there.
-    pub(crate) fn take(&self, wanted: &[(String, Tensor)], others: &[String]) -> Result<Vec<(String, HostData)>, String> {
+    pub(crate) fn take(
+        &self,
+        wanted: &[(String, Tensor)],
+        others: &[String],
+    ) -> Result<Vec<(String, HostData)>, String> {
         let file = self.file();
         let (mut missing, mut differing, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (name, old) in wanted {
@@ -151,7 +159,8 @@ impl Contents {
                 Ok(view) => values.push((name.clone(), host(old.dtype(), &view))),
             }
         }
-        let names: std::collections::HashSet<&str> = wanted.iter().map(|(name, _)| &**name).chain(others.iter().map(|name| &**name)).collect();
+        let names: std::collections::HashSet<&str> =
+            wanted.iter().map(|(name, _)| &**name).chain(others.iter().map(|name| &**name)).collect();
         let mut unexpected: Vec<String> =
             file.names().into_iter().filter(|name| !names.contains(name)).map(String::from).collect();
         unexpected.sort_unstable();

@@ -86,9 +86,7 @@ fn convolutions() {
     let grouped = ConvNdOptions { groups: 2, ..Default::default() };
     let depthwise = ConvNdOptions { groups: 3, bias: false, ..Default::default() };
     layer("conv1d", |c| Ok(nn::Conv1d::with(4, 6, 3, grouped, c.place())?.stride(2).padding(1)));
-    layer("conv2d", |c| {
-        Ok(nn::Conv2d::new(2, 3, [3, 2], c.place())?.stride([2, 1]).padding([1, 0]).dilation([1, 2]))
-    });
+    layer("conv2d", |c| Ok(nn::Conv2d::new(2, 3, [3, 2], c.place())?.stride([2, 1]).padding([1, 0]).dilation([1, 2])));
     layer("conv2d_depthwise", |c| Ok(nn::Conv2d::with(3, 6, 3, depthwise, c.place())?.padding(1)));
     layer("conv3d", |c| Ok(nn::Conv3d::new(2, 2, 2, c.place())?.padding(1)));
 }
@@ -97,9 +95,7 @@ fn convolutions() {
 fn pools() {
     layer("max_pool1d", |_| Ok(nn::MaxPool1d::new(3).stride(2).padding(1)));
     layer("max_pool2d", |_| Ok(nn::MaxPool2d::new(2)));
-    layer("max_pool2d_dilated", |_| {
-        Ok(nn::MaxPool2d::new([3, 2]).stride([1, 2]).padding([1, 0]).dilation([2, 1]))
-    });
+    layer("max_pool2d_dilated", |_| Ok(nn::MaxPool2d::new([3, 2]).stride([1, 2]).padding([1, 0]).dilation([2, 1])));
     layer("max_pool3d", |_| Ok(nn::MaxPool3d::new(2)));
     layer("avg_pool1d", |_| Ok(nn::AvgPool1d::new(3).stride(2).padding(1)));
     layer("avg_pool2d", |_| Ok(nn::AvgPool2d::new(2)));
@@ -168,11 +164,17 @@ fn attention_of(place: impl Place) -> Result<MultiHeadAttention> {
 #[test]
 fn attention() {
     layer("attention", |c| attention_of(c.place()));
-    check("attention_causal", |c| attention_of(c.place()), |_, layer, x| {
-        layer.attend(x, x, x, AttentionMask { causal: true, ..Default::default() })
-    });
-    check("attention_keys", |c| attention_of(c.place()), |case, layer, x| {
-        let (memory, visible) = (case.get("memory")?, case.get("visible")?);
-        layer.attend(x, &memory, &memory, AttentionMask { keys: Some(&visible), ..Default::default() })
-    });
+    check(
+        "attention_causal",
+        |c| attention_of(c.place()),
+        |_, layer, x| layer.attend(x, x, x, AttentionMask { causal: true, ..Default::default() }),
+    );
+    check(
+        "attention_keys",
+        |c| attention_of(c.place()),
+        |case, layer, x| {
+            let (memory, visible) = (case.get("memory")?, case.get("visible")?);
+            layer.attend(x, &memory, &memory, AttentionMask { keys: Some(&visible), ..Default::default() })
+        },
+    );
 }

@@ -42,7 +42,8 @@ fn layers_state_their_settings() -> Result<()> {
 fn a_chain_prints_its_layers_with_their_parameters() -> Result<()> {
     let model = chain![nn::Conv2d::new(1, 4, 3, &device())?, nn::BatchNorm2d::new(4, &device())?, nn::Relu];
     let text = model.to_string();
-    for part in ["0: Conv2d(1 => 4, kernel 3×3)", "weight [4, 1, 3, 3]", "running_var [4]", "2: Relu", "48 parameters"] {
+    for part in ["0: Conv2d(1 => 4, kernel 3×3)", "weight [4, 1, 3, 3]", "running_var [4]", "2: Relu", "48 parameters"]
+    {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     Ok(())

@@ -92,16 +92,10 @@ fn settings_that_make_no_sense_are_errors_when_the_layer_is_made() {
         "conv2d: groups must divide both numbers of channels: in 3, out 4, groups 2",
     );
     fails(nn::GroupNorm::new(0, 4, d), "group_norm: groups must divide the channels: channels 4, groups 0");
-    fails(
-        MultiHeadAttention::new(6, 4, d),
-        "multi_head_attention: heads must divide the width: width 6, heads 4",
-    );
+    fails(MultiHeadAttention::new(6, 4, d), "multi_head_attention: heads must divide the width: width 6, heads 4");
     let padded = nn::EmbeddingOptions { padding_index: Some(5), ..Default::default() };
     fails(nn::Embedding::with(5, 3, padded, d), "embedding: padding index must be below 5: index 5");
-    fails(
-        nn::Linear::new(3, 2, (d, DType::I64)),
-        "linear: parameters need a float dtype: dtype i64; use DType::F32",
-    );
+    fails(nn::Linear::new(3, 2, (d, DType::I64)), "linear: parameters need a float dtype: dtype i64; use DType::F32");
 }
 
 #[test]

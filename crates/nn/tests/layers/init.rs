@@ -87,11 +87,15 @@ fn constants_and_identities_are_exact() -> Result<()> {
 
 #[test]
 fn a_seed_gives_the_same_numbers_and_another_seed_others() -> Result<()> {
-    for init in [Init::glorot_uniform(), Init::glorot_normal(), Init::truncated_normal(1.0), Init::Orthogonal { gain: 1.0 }] {
+    for init in
+        [Init::glorot_uniform(), Init::glorot_normal(), Init::truncated_normal(1.0), Init::Orthogonal { gain: 1.0 }]
+    {
         let draw = |seed| seeded(seed, || values(&init.tensor([4, 4], &device())?));
         assert_eq!(draw(7)?, draw(7)?, "{init:?}");
         assert_ne!(draw(7)?, draw(8)?, "{init:?}");
-        let twice = seeded(7, || Ok::<_, tensor_core::Error>((init.tensor([4, 4], &device())?, init.tensor([4, 4], &device())?)))?;
+        let twice = seeded(7, || {
+            Ok::<_, tensor_core::Error>((init.tensor([4, 4], &device())?, init.tensor([4, 4], &device())?))
+        })?;
         assert_ne!(values(&twice.0)?, values(&twice.1)?, "{init:?}");
     }
     Ok(())
@@ -102,7 +106,11 @@ fn another_device_gets_the_same_model() -> Result<()> {
     let (other, _) = backend_cpu::test_device("other", 0);
     let make = |device: &tensor_core::Device| {
         seeded(5, || {
-            let model = nn::chain![Linear::new(6, 4, device)?, nn::Conv1d::new(2, 4, 3, device)?, nn::Embedding::new(5, 3, device)?];
+            let model = nn::chain![
+                Linear::new(6, 4, device)?,
+                nn::Conv1d::new(2, 4, 3, device)?,
+                nn::Embedding::new(5, 3, device)?
+            ];
             model.parameters().iter().map(|p| values(p)).collect::<Result<Vec<_>>>()
         })
     };
@@ -135,7 +143,8 @@ fn layers_start_as_their_docs_say() -> Result<()> {
             assert!(values(linear.bias.as_deref().expect("there is a bias"))?.iter().all(|x| *x == 0.0));
         }
         let norm = nn::BatchNorm2d::new(2, d)?;
-        let state: Vec<_> = norm.state_dict().into_iter().map(|(name, x)| Ok((name, values(&x)?))).collect::<Result<_>>()?;
+        let state: Vec<_> =
+            norm.state_dict().into_iter().map(|(name, x)| Ok((name, values(&x)?))).collect::<Result<_>>()?;
         let named = |name: &str, values: &[f64]| (name.to_string(), values.to_vec());
         let expected = [
             named("weight", &[1.0, 1.0]),
@@ -152,7 +161,13 @@ fn layers_start_as_their_docs_say() -> Result<()> {
 #[test]
 fn every_float_dtype_can_start() -> Result<()> {
     for dtype in FLOATS {
-        for init in [Init::ONES, Init::Identity, Init::glorot_normal(), Init::Orthogonal { gain: 1.0 }, Init::truncated_normal(0.1)] {
+        for init in [
+            Init::ONES,
+            Init::Identity,
+            Init::glorot_normal(),
+            Init::Orthogonal { gain: 1.0 },
+            Init::truncated_normal(0.1),
+        ] {
             assert_eq!(init.tensor([3, 3], (&device(), dtype))?.dtype(), dtype);
         }
     }
@@ -173,10 +188,7 @@ fn rules_that_make_no_sense_are_errors() {
     check(Init::glorot_uniform(), "fans: needs a weight [out, in, ..] of two axes or more: shape [4]");
     check(Init::Identity, "identity: needs a weight [out, in, ..] of two axes or more: shape [4]");
     check(Init::Orthogonal { gain: 1.0 }, "orthogonal: needs a weight [out, in, ..] of two axes or more: shape [4]");
-    check(
-        Init::Uniform { low: 1.0, high: 0.0 },
-        "rand: low must not exceed high: low 1.0, high 0.0",
-    );
+    check(Init::Uniform { low: 1.0, high: 0.0 }, "rand: low must not exceed high: low 1.0, high 0.0");
     check(Init::Normal { mean: 0.0, std: -1.0 }, "randn: the standard deviation must not be negative: std -1.0");
     check(
         Init::TruncatedNormal { mean: 0.0, std: 1.0, low: 1.0, high: 0.0 },

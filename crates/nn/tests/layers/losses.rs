@@ -47,7 +47,14 @@ fn values_and_gradients_stay_right_at_ten_thousand() -> Result<()> {
     check("huber", huber, x()?, &y, 1e4 - 0.5, &[0.25, -0.25, 0.25, -0.25])?;
     check("smooth_l1", smooth_l1, vector(&[1e4])?, &vector(&[-1e4])?, 2e4 - 0.5, &[1.0])?;
     check("mae at 0", mae, vector(&[1.0])?, &vector(&[1.0])?, 0.0, &[0.0])?;
-    check("certain", binary_cross_entropy, vector(&[0.0, 1.0])?, &vector(&[0.0, 1.0])?, 0.0, &[1.0, -1.0].map(|g| g / 2.0))?;
+    check(
+        "certain",
+        binary_cross_entropy,
+        vector(&[0.0, 1.0])?,
+        &vector(&[0.0, 1.0])?,
+        0.0,
+        &[1.0, -1.0].map(|g| g / 2.0),
+    )?;
     check("certainly wrong", binary_cross_entropy, vector(&[0.0])?, &vector(&[1.0])?, 100.0, &[0.0])
 }
 
@@ -73,10 +80,7 @@ fn shapes_are_compared_and_never_broadcast() -> Result<()> {
         mse(&p, &t),
         "mse: prediction and target must have the same shape: prediction [4, 1], target [4]; reshape one to the other's shape",
     );
-    fails(
-        mae(&p, &zeros(&[3])?),
-        "mae: prediction and target must have the same shape: prediction [4, 1], target [3]",
-    );
+    fails(mae(&p, &zeros(&[3])?), "mae: prediction and target must have the same shape: prediction [4, 1], target [3]");
     for (name, loss) in [
         ("huber", huber as fn(&Tensor, &Tensor) -> Result<Tensor>),
         ("smooth_l1", smooth_l1),
@@ -144,18 +148,12 @@ fn an_empty_batch_has_no_mean_but_a_sum() -> Result<()> {
     let d = &device();
     let empty = Tensor::zeros([0, 3], d)?;
     let classes = Tensor::zeros(0, (d, DType::I64))?;
-    fails(
-        mse(&empty, &empty),
-        "mse: the mean needs at least one element: prediction [0, 3]; skip empty batches",
-    );
+    fails(mse(&empty, &empty), "mse: the mean needs at least one element: prediction [0, 3]; skip empty batches");
     fails(
         cross_entropy(&empty, &classes),
         "cross_entropy: the mean needs at least one element: prediction [0, 3]; skip empty batches",
     );
-    fails(
-        nll(&empty, &classes),
-        "nll: the mean needs at least one element: prediction [0, 3]; skip empty batches",
-    );
+    fails(nll(&empty, &classes), "nll: the mean needs at least one element: prediction [0, 3]; skip empty batches");
     let sum = CrossEntropy { reduction: Reduction::Sum, ..Default::default() };
     assert_eq!(values(&sum.loss(&empty, &classes)?)?, [0.0]);
     let none = BinaryCrossEntropy { reduction: Reduction::None };

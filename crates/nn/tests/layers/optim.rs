@@ -114,10 +114,13 @@ fn a_clone_of_the_model_keeps_its_values() -> Result<()> {
 fn groups_have_rules_of_their_own_and_keep_their_ratio() -> Result<()> {
     let mut model = model_on(&device())?;
     let rule = Sgd::new(0.1).weight_decay(1.0);
-    let rule = rule.group(|path| path.ends_with("bias"), |rule| {
-        rule.weight_decay = 0.0;
-        rule.learning_rate = 0.2;
-    });
+    let rule = rule.group(
+        |path| path.ends_with("bias"),
+        |rule| {
+            rule.weight_decay = 0.0;
+            rule.learning_rate = 0.2;
+        },
+    );
     let mut optimizer = rule.group(|_| true, |rule| rule.learning_rate = 0.4).setup(&model)?;
     assert_eq!(optimizer.learning_rate(), 0.1);
     optimizer.set_learning_rate(1.0);
@@ -251,10 +254,7 @@ fn gradients_and_states_that_do_not_fit_are_refused() -> Result<()> {
 #[test]
 fn hyper_parameters_outside_their_domain_are_refused() -> Result<()> {
     let model = &model_on(&device())?;
-    fails(
-        Sgd::new(-0.1).setup(model),
-        "sgd: the learning rate must be finite and not negative: learning_rate -0.1",
-    );
+    fails(Sgd::new(-0.1).setup(model), "sgd: the learning rate must be finite and not negative: learning_rate -0.1");
     fails(Sgd::new(0.1).momentum(-1.0).setup(model), "sgd: momentum must be in [0, inf): momentum -1.0");
     fails(
         Sgd::new(0.1).nesterov(0.0).setup(model),

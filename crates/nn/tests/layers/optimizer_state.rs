@@ -13,7 +13,9 @@ fn net() -> Result<Net> {
 }
 
 fn train(net: &mut Net, optimizer: &mut Optimizer, n_steps: usize) -> Result<()> {
-    let (x, y) = seeded(2, || Ok::<_, tensor_core::Error>((Tensor::randn([8, 3], &device())?, Tensor::randn([8, 1], &device())?)))?;
+    let (x, y) = seeded(2, || {
+        Ok::<_, tensor_core::Error>((Tensor::randn([8, 3], &device())?, Tensor::randn([8, 1], &device())?))
+    })?;
     for _ in 0..n_steps {
         let (_, grads) = with_gradient(net, |m| nn::loss::mse(&m.forward(&x)?, &y))?;
         optimizer.update(net, &grads)?;

@@ -63,7 +63,10 @@ fn mixed(seed: u64) -> Result<Mixed> {
             bool: Tensor::bernoulli(0.5, 9, (d, DType::Bool))?,
             scalar: Buffer::new(Tensor::randn((), d)?),
             empty: Param::new(Tensor::zeros([0, 3], d)?),
-            inner: (Param::new(vector(&[f32::NAN, f32::INFINITY, -0.0, f32::MIN_POSITIVE / 2.0])?), vec![param(DType::F32)?]),
+            inner: (
+                Param::new(vector(&[f32::NAN, f32::INFINITY, -0.0, f32::MIN_POSITIVE / 2.0])?),
+                vec![param(DType::F32)?],
+            ),
         })
     })
 }
