@@ -86,12 +86,14 @@ impl Backend for CpuBackend {
             | Op::Copy
             | Op::Random(_)
             | Op::Iota(_)
-            | Op::Fill(_) => Support::Native,
+            | Op::Fill(_)
+            | Op::Softmax(_)
+            | Op::CrossEntropy(_) => Support::Native,
             Op::MatMul(op) => kernels::epilogue::support(&op.epilogue, inputs),
             Op::Conv(op) => kernels::epilogue::support(&op.epilogue, inputs),
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
-                Support::Decompose
-            }
+            Op::Normalize(op) => kernels::normalize::support(&inputs[0].shape, &op.axes),
+            Op::NormalizeGrad(op) => kernels::normalize::support(&inputs[0].shape, &op.axes),
+            Op::Attention(_) => Support::Decompose,
             Op::Custom(op) => match op.kernel(Kind::Cpu) {
                 Some(_) => Support::Native,
                 None => Support::Unsupported(format!("{} has no Rust kernel; add one for Kind::Cpu", op.name())),

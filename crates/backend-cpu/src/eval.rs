@@ -17,6 +17,7 @@ mod worker;
 pub(crate) use bound::{Bound, Evaluator, Input};
 pub(crate) use convert::{narrow, widen};
 pub(crate) use lane::{Lane, Stored};
+pub(crate) use worker::Worker;
 
 /// Elements in a register. Ranges need not be multiples of it.
 pub(crate) const CHUNK: usize = 1024;

@@ -6,6 +6,9 @@ use tensor_core::{Error, Meta, Op, Result, Storages, Tensor};
 use crate::Context;
 
 pub(crate) mod arg_reduce;
+pub(crate) mod softmax;
+pub(crate) mod normalize;
+pub(crate) mod cross_entropy;
 pub(crate) mod concat;
 pub(crate) mod copy;
 pub(crate) mod custom;
@@ -22,6 +25,7 @@ pub(crate) mod number;
 pub(crate) mod pad;
 pub(crate) mod pool;
 pub(crate) mod random;
+pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod sort;
 #[cfg(test)]
@@ -33,7 +37,7 @@ pub(crate) fn execute(op: &Op, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
     match op {
         Op::Copy => copy::run(inputs, outputs, cx),
         Op::Map(op) => map::run(op, inputs, outputs, cx),
-        Op::Reduce(_) => missing(op),
+        Op::Reduce(op) => reduce::run(op, inputs, outputs, cx),
         Op::ArgReduce(op) => arg_reduce::run(op, inputs, outputs, cx),
         Op::Scan(op) => scan::run(op, inputs, outputs, cx),
         Op::MatMul(op) => matmul::run(op, inputs, outputs, cx),
@@ -50,10 +54,10 @@ pub(crate) fn execute(op: &Op, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
         Op::Random(op) => random::run(op, inputs, outputs, cx),
         Op::Iota(op) => iota::run(op, inputs, outputs, cx),
         Op::Fill(op) => fill::run(op, inputs, outputs, cx),
-        Op::Softmax(_) => missing(op),
-        Op::Normalize(_) => missing(op),
-        Op::NormalizeGrad(_) => missing(op),
-        Op::CrossEntropy(_) => missing(op),
+        Op::Softmax(op) => softmax::run(op, inputs, outputs, cx),
+        Op::Normalize(op) => normalize::run(op, inputs, outputs, cx),
+        Op::NormalizeGrad(op) => normalize::grad(op, inputs, outputs, cx),
+        Op::CrossEntropy(_) => cross_entropy::run(inputs, outputs, cx),
         Op::Attention(_) => missing(op),
         Op::Custom(op) => custom::run(op, inputs, outputs, cx),
     }

@@ -89,19 +89,22 @@ impl Evaluator {
 
     /// Ties it to inputs that are all row-major of `len` elements, or have one element.
     fn bind_flat<'a>(&'a self, len: usize, inputs: &[Input<'a>]) -> Bound<'a> {
-        let sources = inputs.iter().enumerate().map(|(i, &input)| match input {
-            Input::Tensor(x) | Input::View(x, _) if self.plan.reads >> i & 1 == 1 && !x.is_empty() => {
-                if x.len() == 1 && len != 1 {
-                    Source::Scalar(scalar(x, x.layout().offset()))
-                } else {
-                    Source::flat(x, x.layout().offset(), len)
+        let mut sources: SmallVec<[Source<'a>; 4]> = SmallVec::new();
+        for (i, &input) in inputs.iter().enumerate() {
+            sources.push(match input {
+                Input::Tensor(x) | Input::View(x, _) if self.plan.reads >> i & 1 == 1 && !x.is_empty() => {
+                    if x.len() == 1 && len != 1 {
+                        Source::Scalar(scalar(x, x.layout().offset()))
+                    } else {
+                        Source::flat(x, x.layout().offset(), len)
+                    }
                 }
-            }
-            Input::Tensor(_) | Input::View(..) => Source::Unread,
-            Input::Given => Source::Given,
-            Input::Old(k) => Source::Old(k),
-        });
-        Bound { evaluator: self, space: Space::flat(len), sources: sources.collect() }
+                Input::Tensor(_) | Input::View(..) => Source::Unread,
+                Input::Given => Source::Given,
+                Input::Old(k) => Source::Old(k),
+            });
+        }
+        Bound { evaluator: self, space: Space::flat(len), sources }
     }
 }
 
@@ -153,7 +156,7 @@ pub(super) enum Source<'a> {
     /// Row-major 16-bit floats.
     FlatHalf(&'a [u8], DType),
     /// Elements of a storage by position and strides.
-    Strided(Strided<'a>),
+    Strided(Box<Strided<'a>>),
     Given,
     Old(usize),
 }
@@ -209,7 +212,7 @@ impl<'a> Source<'a> {
         } else {
             Pattern::Any
         };
-        Self::Strided(Strided { bytes: buffer(x).bytes(), dtype, offset, strides, pattern })
+        Self::Strided(Box::new(Strided { bytes: buffer(x).bytes(), dtype, offset, strides, pattern }))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Compiles expressions for given input types into steps over registers, once: shared nodes are computed once,
 //! numbers and what is computed from numbers alone become scalars, registers are reused after their last reader.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -119,15 +120,50 @@ fn is_same(a: Number, b: Number) -> bool {
 }
 
 /// Structures, which of their numbers are equal, and input types.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     codes: SmallVec<[u64; 2]>,
     places: SmallVec<[u16; 8]>,
     dtypes: SmallVec<[DType; 4]>,
 }
 
+impl Key {
+    #[inline]
+    fn is(&self, exprs: &[Expr], arguments: &Arguments, dtypes: &[DType]) -> bool {
+        self.codes.len() == exprs.len()
+            && self.codes.iter().zip(exprs).all(|(&id, e)| id == e.code.id())
+            && self.dtypes[..] == *dtypes
+            && self.places == arguments.places
+    }
+}
+
+/// How many plans a thread finds again without asking the table that all threads share.
+const N_RECENT: usize = 64;
+
+thread_local! {
+    static RECENT: RefCell<[Option<(Key, Arc<Plan>)>; N_RECENT]> = const { RefCell::new([const { None }; N_RECENT]) };
+}
+
 /// The plan for expressions over inputs of these types. Cached.
 pub(super) fn plan(op: &'static str, exprs: &[Expr], arguments: &Arguments, dtypes: &[DType]) -> Result<Arc<Plan>> {
+    let code = exprs.first().map_or(0, |e| e.code.id() ^ e.code.id() >> 8) as usize;
+    let place = (code + dtypes.first().map_or(0, |&d| d as usize)) % N_RECENT;
+    RECENT.with_borrow_mut(|recent| match &recent[place] {
+        Some((key, plan)) if key.is(exprs, arguments, dtypes) => Ok(plan.clone()),
+        _ => {
+            let (key, plan) = shared_plan(op, exprs, arguments, dtypes)?;
+            recent[place] = Some((key, plan.clone()));
+            Ok(plan)
+        }
+    })
+}
+
+fn shared_plan(
+    op: &'static str,
+    exprs: &[Expr],
+    arguments: &Arguments,
+    dtypes: &[DType],
+) -> Result<(Key, Arc<Plan>)> {
     static PLANS: OnceLock<RwLock<HashMap<Key, Arc<Plan>>>> = OnceLock::new();
     let plans = PLANS.get_or_init(RwLock::default);
     let key = Key {
@@ -135,13 +171,14 @@ pub(super) fn plan(op: &'static str, exprs: &[Expr], arguments: &Arguments, dtyp
         places: arguments.places.clone(),
         dtypes: SmallVec::from_slice(dtypes),
     };
-    if let Some(plan) = plans.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Ok(plan.clone());
+    let found = plans.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    if let Some(plan) = found {
+        return Ok((key, plan));
     }
     let programs: Vec<Arc<Program>> = exprs.iter().map(|e| e.code.program(op, dtypes)).collect::<Result<_>>()?;
     let plan = Arc::new(compile(exprs, &programs, arguments, dtypes));
-    plans.write().unwrap_or_else(PoisonError::into_inner).insert(key, plan.clone());
-    Ok(plan)
+    plans.write().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), plan.clone());
+    Ok((key, plan))
 }
 
 /// Nodes of all expressions, equal ones once; `Arg` and `ArgInt` count the distinct numbers.

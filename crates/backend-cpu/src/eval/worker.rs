@@ -64,18 +64,20 @@ impl<'b, 'a> Worker<'b, 'a> {
 
     /// Computes `len` elements from `start` on of all outputs, each handed over as the bytes of its range.
     pub(crate) fn run(&mut self, start: usize, len: usize, given: &[u8], outputs: &mut [&mut [u8]]) {
-        let plan = &self.bound.evaluator.plan;
-        let sizes: SmallVec<[usize; 4]> = plan.outputs.iter().map(|d| d.size_bytes()).collect();
+        let bound = self.bound;
+        let plan = &bound.evaluator.plan;
         let mut done = 0;
         while done < len {
-            let part = self.bound.space.part(start + done, start + len);
-            let mut parts: SmallVec<[&mut [u8]; 4]> = outputs
-                .iter_mut()
-                .zip(&sizes)
-                .map(|(out, size)| &mut out[done * size..(done + part.len) * size])
-                .collect();
-            let now: SmallVec<[Now<'_>; 4]> =
-                (0..self.bound.sources.len()).map(|i| self.load(i, start + done, done, part, given, &parts)).collect();
+            let part = bound.space.part(start + done, start + len);
+            let mut parts: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
+            for (out, dtype) in outputs.iter_mut().zip(&plan.outputs) {
+                let size = dtype.size_bytes();
+                parts.push(&mut out[done * size..(done + part.len) * size]);
+            }
+            let mut now: SmallVec<[Now<'_>; 8]> = SmallVec::new();
+            for i in 0..bound.sources.len() {
+                now.push(self.load(i, start + done, done, part, given, &parts));
+            }
             for step in &plan.steps {
                 self.step(step, part.len, &now, &mut parts);
             }
@@ -208,6 +210,9 @@ fn ready(register: &mut Register) -> &mut [u8] {
 
 impl Drop for Worker<'_, '_> {
     fn drop(&mut self) {
+        if self.registers.is_empty() && self.loads.is_empty() {
+            return;
+        }
         let all = self.registers.drain(..).chain(self.loads.drain(..)).filter(|r| !r.is_empty());
         SPARE.with_borrow_mut(|spare| spare.extend(all));
     }

@@ -12,16 +12,26 @@ const PIECE_NS: usize = 30_000;
 
 /// y_k = e_k(x_0, x_1, …).
 pub(crate) fn run(op: &Map, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
-    let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
+    let mut dtypes: SmallVec<[DType; 4]> = SmallVec::new();
+    let mut operands: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    for x in inputs {
+        dtypes.push(x.dtype());
+        operands.push(Input::Tensor(x));
+    }
     let evaluator = Evaluator::new(op.name, &op.exprs, &dtypes)?;
-    let mut buffers: SmallVec<[Buffer; 1]> = outputs.iter().map(|meta| cx.output(meta)).collect::<Result<_>>()?;
+    let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
+    for meta in outputs {
+        buffers.push(cx.output(meta)?);
+    }
     let shape = &outputs[0].shape;
-    let operands: SmallVec<[Input<'_>; 4]> = inputs.iter().map(|&x| Input::Tensor(x)).collect();
     let bound = evaluator.bind(shape, &operands);
     let n = shape.len();
     let work_ns = evaluator.work_ns(n);
     if !threads::is_worthwhile(work_ns) {
-        let mut outs: SmallVec<[&mut [u8]; 4]> = buffers.iter_mut().map(Buffer::bytes_mut).collect();
+        let mut outs: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
+        for buffer in &mut buffers {
+            outs.push(buffer.bytes_mut());
+        }
         bound.worker().run(0, n, &[], &mut outs);
     } else {
         let len = (n / work_ns.div_ceil(PIECE_NS)).next_multiple_of(CHUNK);
