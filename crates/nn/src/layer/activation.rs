@@ -96,7 +96,7 @@ impl Forward for Glu {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let axis = self.0.resolve_axis("glu", x.rank())?;
         let len = x.dims()[axis];
-        if len % 2 != 0 {
+        if !len.is_multiple_of(2) {
             return Err(tensor_core::Error::shape(
                 "glu",
                 format!("the axis must have an even size: input {}, axis {axis}", x.shape()),

@@ -95,7 +95,7 @@ impl MultiHeadAttention {
     /// # Errors
     /// As [`MultiHeadAttention::new`].
     pub fn with(width: usize, n_heads: usize, options: MultiHeadAttentionOptions, place: impl Place) -> Result<Self> {
-        if n_heads == 0 || width % n_heads != 0 {
+        if n_heads == 0 || !width.is_multiple_of(n_heads) {
             return Err(Error::value(
                 "multi_head_attention",
                 format!("heads must divide the width: width {width}, heads {n_heads}"),

@@ -108,7 +108,7 @@ impl<const D: usize> ConvNd<D> {
         place: impl Place,
     ) -> Result<Self> {
         let groups = options.groups;
-        if groups == 0 || n_in % groups != 0 || n_out % groups != 0 {
+        if groups == 0 || !n_in.is_multiple_of(groups) || !n_out.is_multiple_of(groups) {
             return Err(Error::value(
                 Self::NAME.to_lowercase(),
                 format!("groups must divide both numbers of channels: in {n_in}, out {n_out}, groups {groups}"),

@@ -77,7 +77,7 @@ impl GroupNorm {
     /// # Errors
     /// As [`GroupNorm::new`].
     pub fn with(n_groups: usize, n_channels: usize, options: GroupNormOptions, place: impl Place) -> Result<Self> {
-        if n_groups == 0 || n_channels % n_groups != 0 {
+        if n_groups == 0 || !n_channels.is_multiple_of(n_groups) {
             return Err(Error::value(
                 "group_norm",
                 format!("groups must divide the channels: channels {n_channels}, groups {n_groups}"),

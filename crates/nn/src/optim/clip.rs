@@ -17,7 +17,7 @@ impl Clip {
     ///
     /// # Errors
     /// A limit that is not positive; for the norm, gradients that are not finite, which are named.
-    pub(super) fn number<'a>(self, gradients: &[(impl Fn() -> String, &'a Tensor)]) -> Result<f64> {
+    pub(super) fn number(self, gradients: &[(impl Fn() -> String, &Tensor)]) -> Result<f64> {
         match self {
             Self::Value(limit) => positive("clip_by_value", limit),
             Self::Norm(limit) => {
