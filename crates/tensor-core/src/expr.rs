@@ -16,6 +16,7 @@ mod bounded;
 mod derivative;
 mod eval;
 mod formula;
+pub mod lower;
 mod reference;
 mod symbol;
 mod types;

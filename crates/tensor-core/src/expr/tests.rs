@@ -5,6 +5,7 @@ use crate::{DType, math};
 
 mod bounded;
 mod derivative;
+mod lower;
 mod reference;
 mod symbol;
 mod types;
