@@ -156,6 +156,12 @@ impl<A: IntoAxis> IntoAxes for &[A] {
     }
 }
 
+impl<A: IntoAxis> IntoAxes for &Vec<A> {
+    fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
+        resolve_list(self, op, rank)
+    }
+}
+
 impl<A: IntoAxis> IntoAxes for Vec<A> {
     fn resolve_in_order(self, op: &'static str, rank: usize) -> Result<Dims> {
         resolve_list(&self, op, rank)

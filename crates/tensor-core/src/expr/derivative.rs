@@ -66,6 +66,8 @@ impl Slope {
 impl Code {
     /// For every input the vector–Jacobian product: a formula over the inputs and, last, the cotangent, with
     /// this expression's numbers as arguments; `None` where the derivative is zero everywhere. Cached.
+    ///
+    /// It has the cotangent's dtype, that of the value: where an input has another float dtype, cast the result.
     pub fn derivatives(self: &Arc<Self>) -> &[Option<Arc<Code>>] {
         self.derivatives.get_or_init(|| (0..self.n_inputs()).map(|i| self.derivative(i)).collect())
     }

@@ -1,7 +1,7 @@
 //! Lowering: expressions for given types as straight-line code over 32- and 64-bit registers, transcendentals included.
 //!
 //! This is what PTX and WGSL are printed from, one line per instruction. The math library runs once over symbolic
-//! numbers ([`symbolic`]) that record what they are asked for, so that a printed kernel does the same operations in the
+//! numbers that record what they are asked for, so that a printed kernel does the same operations in the
 //! same order as the CPU. A printer must not contract [`LowOp::Mul`] and [`LowOp::Add`].
 
 use std::sync::Arc;

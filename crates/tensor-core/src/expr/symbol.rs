@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
+use std::ops::{Add, Div, Mul, Neg, Not, Rem, Sub};
 
 use smallvec::SmallVec;
 
@@ -45,6 +45,17 @@ impl Drop for Restore {
 }
 
 /// Builds the expression that `formula` computes from `N` inputs.
+///
+/// # Example: a formula, its value and its derivative
+/// ```
+/// use tensor_core::expr::build;
+///
+/// let mish = build(|[x]| x * x.softplus().tanh());
+/// assert!((mish.eval_f64(&[1.0]) - 0.865_098_388).abs() < 1e-9);
+/// let slope = mish.derivative(0).expect("mish has a slope");
+/// // The last operand of a derivative is the cotangent.
+/// assert!((slope.eval_f64(&[1.0, 1.0]) - mish.eval_derivative(&[1.0], 0)).abs() < 1e-12);
+/// ```
 ///
 /// # Panics
 /// If a symbol of another closure is used inside this one, and if `formula` panics.
@@ -241,7 +252,8 @@ unary! {
     ceil = Ceil;
     /// The nearest integer, halves to even.
     round = Round;
-    /// Logical not.
+    /// Logical not; also `!x`.
+    #[allow(clippy::should_implement_trait)]
     not = Not;
 }
 
@@ -272,6 +284,13 @@ binary! {
     and = And;
     /// Logical or.
     or = Or;
+}
+
+impl Not for Sym {
+    type Output = Self;
+    fn not(self) -> Self {
+        push(Prim::Unary(Unary::Not), &[self])
+    }
 }
 
 impl Neg for Sym {

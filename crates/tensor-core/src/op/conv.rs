@@ -84,7 +84,7 @@ impl Conv {
                 ),
             ));
         }
-        if self.groups == 0 || x[1] != w[1] * self.groups || w[0] % self.groups != 0 {
+        if self.groups == 0 || x[1] != w[1] * self.groups || !w[0].is_multiple_of(self.groups) {
             return Err(Error::shape(
                 op,
                 format!(

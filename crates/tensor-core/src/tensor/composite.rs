@@ -34,7 +34,7 @@ impl Tensor {
         self.run(&Op::Softmax(Softmax { axis, log: true }))
     }
 
-    /// −log_softmax(x)[target] per row: logits [.., C] and class indices [..] give [..].
+    /// `−log_softmax(x)[target]` per row: logits `[.., C]` and class indices `[..]` give `[..]`.
     ///
     /// # Errors
     /// If the target does not have the logits' shape without the last axis, or is not i64 or i32. A class out of range

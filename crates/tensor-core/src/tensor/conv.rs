@@ -143,8 +143,8 @@ impl Tensor {
 
 macro_rules! convolutions {
     ($($rank:literal: $conv:ident, $transpose:ident, $input:literal, $kernel:literal;)*) => { impl Tensor { $(
-        #[doc = concat!("The convolution (cross-correlation) of input ", $input, " with weight [C_out, C / groups, ", $kernel, "] and,")]
-        /// optionally, a bias [C_out] that is added in the same pass.
+        #[doc = concat!("The convolution (cross-correlation) of input ", $input, " with weight `[C_out, C / groups, ", $kernel, "]` and,")]
+        /// optionally, a bias `[C_out]` that is added in the same pass.
         ///
         /// # Errors
         /// If ranks, channels or groups do not fit, the kernel is larger than the padded input, or the dtypes differ or
@@ -153,8 +153,8 @@ macro_rules! convolutions {
             self.conv(stringify!($conv), $rank, weight, bias, options)
         }
 
-        #[doc = concat!("The transposed convolution of input ", $input, " with weight [C, C_out / groups, ", $kernel, "] and, optionally, a")]
-        /// bias [C_out]: the adjoint of the convolution with these options by its input.
+        #[doc = concat!("The transposed convolution of input ", $input, " with weight `[C, C_out / groups, ", $kernel, "]` and, optionally, a")]
+        /// bias `[C_out]`: the adjoint of the convolution with these options by its input.
         ///
         /// Its sizes are (n − 1)·stride + dilation·(kernel − 1) + 1 + output_padding − padding.
         ///
@@ -168,7 +168,7 @@ macro_rules! convolutions {
 }
 
 convolutions! {
-    1: conv1d, conv_transpose1d, "[N, C, L]", "k";
-    2: conv2d, conv_transpose2d, "[N, C, H, W]", "kh, kw";
-    3: conv3d, conv_transpose3d, "[N, C, D, H, W]", "kd, kh, kw";
+    1: conv1d, conv_transpose1d, "`[N, C, L]`", "k";
+    2: conv2d, conv_transpose2d, "`[N, C, H, W]`", "kh, kw";
+    3: conv3d, conv_transpose3d, "`[N, C, D, H, W]`", "kd, kh, kw";
 }

@@ -55,7 +55,7 @@ impl Tensor {
         first(execute(&Op::ScatterAdd(ScatterAdd { axis }), &[self, index, source]))
     }
 
-    /// This tensor with the j-th slice of `source` along `axis` added to the slice at index[j]; repeated indices add up.
+    /// This tensor with the j-th slice of `source` along `axis` added to the slice at `index[j]`; repeated indices add up.
     ///
     /// # Errors
     /// If the index is not a vector of i64 or i32, or the source does not have this tensor's shape with as many slices.

@@ -129,7 +129,7 @@ macro_rules! pools {
 }
 
 pools! {
-    1: max_pool1d, avg_pool1d, adaptive_max_pool1d, adaptive_avg_pool1d, "[N, C, L]";
-    2: max_pool2d, avg_pool2d, adaptive_max_pool2d, adaptive_avg_pool2d, "[N, C, H, W]";
-    3: max_pool3d, avg_pool3d, adaptive_max_pool3d, adaptive_avg_pool3d, "[N, C, D, H, W]";
+    1: max_pool1d, avg_pool1d, adaptive_max_pool1d, adaptive_avg_pool1d, "`[N, C, L]`";
+    2: max_pool2d, avg_pool2d, adaptive_max_pool2d, adaptive_avg_pool2d, "`[N, C, H, W]`";
+    3: max_pool3d, avg_pool3d, adaptive_max_pool3d, adaptive_avg_pool3d, "`[N, C, D, H, W]`";
 }

@@ -211,7 +211,7 @@ impl Tensor {
     }
 
     /// Σ (x − mean)² / (n − correction) over the axes: correction 1 is the sample's, 0 the population's variance.
-    /// NaN where n ≤ correction.
+    /// Not finite where n ≤ correction.
     ///
     /// # Errors
     /// If an axis is out of range or named twice, or the dtype is not a float.
