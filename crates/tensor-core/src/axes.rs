@@ -167,3 +167,56 @@ impl<A: IntoAxis> IntoAxes for Vec<A> {
         resolve_list(&self, op, rank)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axes(axes: impl IntoAxes, rank: usize) -> Result<Vec<usize>, String> {
+        axes.resolve_axes("f", rank).map(|a| a.to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn range(axes: impl IntoAxisRange, rank: usize) -> Result<Range<usize>, String> {
+        axes.resolve_range("f", rank).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn lists_of_axes_resolve_in_ascending_order() {
+        let cases = [
+            (axes(.., 3), Ok(vec![0, 1, 2])),
+            (axes(.., 0), Ok(vec![])),
+            (axes(-1, 3), Ok(vec![2])),
+            (axes(1usize, 3), Ok(vec![1])),
+            (axes([2, 0], 3), Ok(vec![0, 2])),
+            (axes(&[-1, 0][..], 3), Ok(vec![0, 2])),
+            (axes(vec![0usize], 1), Ok(vec![0])),
+            (axes(1.., 3), Ok(vec![1, 2])),
+            (axes(..-1, 3), Ok(vec![0, 1])),
+            (axes(3, 3), Err("f: axis is out of range: axis 3, rank 3".into())),
+            (axes(0, 0), Err("f: axis is out of range: axis 0, rank 0".into())),
+            (axes([1, -2], 3), Err("f: axis is named twice: axis 1, rank 3".into())),
+            (axes(usize::MAX, 3), Err(format!("f: axis is out of range: axis {}, rank 3", i64::MAX))),
+        ];
+        for (got, expected) in cases {
+            assert_eq!(got, expected);
+        }
+        assert_eq!([2, 0, 1].resolve_in_order("f", 3).expect("axes").to_vec(), [2, 0, 1]);
+    }
+
+    #[test]
+    fn ranges_of_axes_lie_within_the_rank() {
+        let cases = [
+            (range(.., 3), Ok(0..3)),
+            (range(1.., 3), Ok(1..3)),
+            (range(3.., 3), Ok(3..3)),
+            (range(-2.., 3), Ok(1..3)),
+            (range(..=-1, 3), Ok(0..3)),
+            (range(0..=1, 3), Ok(0..2)),
+            (range(4.., 3), Err("f: axis is out of range: axis 4, rank 3".into())),
+            (range(2..1, 3), Err("f: the range of axes runs backwards: start 2, stop 1".into())),
+        ];
+        for (got, expected) in cases {
+            assert_eq!(got, expected);
+        }
+    }
+}

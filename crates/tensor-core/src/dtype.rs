@@ -279,3 +279,44 @@ impl From<bf16> for Number {
         Self::Float(v.to_f64())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_convert_from_f64_as_casts_do() {
+        assert_eq!((<i64 as Element>::from_f64(-2.9), <i64 as Element>::from_f64(f64::NAN)), (-2, 0));
+        assert_eq!((<u8 as Element>::from_f64(300.0), <u8 as Element>::from_f64(-1.0)), (255, 0));
+        assert_eq!((<i32 as Element>::from_f64(1e12), <bool as Element>::from_f64(0.1)), (i32::MAX, true));
+        assert_eq!(f16::from_f64(65_520.0).to_f64(), f64::INFINITY);
+        assert_eq!(Element::to_f64(i64::MAX), 9_223_372_036_854_775_807.0);
+    }
+
+    #[test]
+    fn numbers_know_what_they_fit() {
+        for dtype in DType::ALL {
+            assert!(Number::from(3).fits(dtype));
+            assert_eq!(Number::from(0.5).fits(dtype), dtype.is_float());
+        }
+        assert_eq!(
+            (Number::from(true), Number::from(7usize), Number::from(1.5f32)),
+            (Number::Int(1), Number::Int(7), Number::Float(1.5))
+        );
+        assert_eq!((Number::Float(2.0).to_string(), Number::Int(-1).to_string()), ("2.0".into(), "-1".into()));
+    }
+
+    #[test]
+    fn dtypes_are_told_apart() {
+        let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
+        assert_eq!(names, ["f64", "f32", "f16", "bf16", "i64", "i32", "u8", "bool"]);
+        for dtype in DType::ALL {
+            assert!(!(dtype.is_float() && dtype.is_int()));
+            let data = HostData::zeros(dtype, 3);
+            assert_eq!((data.dtype(), data.len(), data.as_slice().dtype()), (dtype, 3, dtype));
+            assert_eq!(data.to_f64(), [0.0; 3]);
+        }
+        assert_eq!(DType::F16.epsilon(), f16::EPSILON.to_f64());
+        assert_eq!(DType::BF16.epsilon(), bf16::EPSILON.to_f64());
+    }
+}

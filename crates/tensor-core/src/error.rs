@@ -139,3 +139,22 @@ impl StdError for Error {
         self.0.source.as_deref().map(|source| source as _)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_word_with_predicates_and_a_cause() {
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
+        let error = Error::shape("linear", "last axis must be 784: input [32, 28]").at("encoder.0");
+        assert_eq!(error.to_string(), "encoder.0: linear: last axis must be 784: input [32, 28]");
+        assert!(error.is_shape() && !error.is_dtype());
+        assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, "encoder.0: linear"));
+        let cause = std::io::Error::other("disk full");
+        let error = Error::io("save", "cannot write: path model.safetensors").with_source(cause);
+        assert_eq!(error.source().map(|e| e.to_string()).as_deref(), Some("disk full"));
+        assert_eq!(format!("{error:?}"), "save: cannot write: path model.safetensors: disk full");
+        assert_eq!(Error::other("", "their own words").to_string(), "their own words");
+    }
+}

@@ -183,3 +183,41 @@ impl Layout {
         Some(Self { shape: shape.clone(), strides, offset: self.offset })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(shape: &[usize], strides: &[isize], offset: usize) -> Layout {
+        Layout::from_parts(Shape::new(shape), Strides::from_slice(strides), offset)
+    }
+
+    #[test]
+    fn contiguity_looks_only_at_axes_that_move() {
+        let cases = [
+            (layout(&[2, 3], &[3, 1], 0), true),
+            (layout(&[2, 3], &[3, 1], 7), true),
+            (layout(&[2, 3], &[1, 2], 0), false),
+            (layout(&[1, 3], &[99, 1], 0), true),
+            (layout(&[3, 1], &[1, 0], 0), true),
+            (layout(&[2, 3], &[0, 1], 0), false),
+            (layout(&[3], &[-1], 2), false),
+            (layout(&[0, 3], &[5, 7], 0), true),
+            (layout(&[], &[], 4), true),
+        ];
+        for (layout, expected) in cases {
+            assert_eq!(layout.is_contiguous(), expected, "{layout:?}");
+        }
+        assert_eq!(Layout::contiguous(&Shape::new(&[2, 0, 3])).strides(), [0, 3, 1]);
+    }
+
+    #[test]
+    fn broadcasting_repeats_with_stride_0() {
+        let of = |x: &Layout, shape: &[usize]| x.broadcast_to(&Shape::new(shape));
+        let x = layout(&[3, 1], &[1, 1], 5);
+        assert_eq!(of(&x, &[2, 3, 4]), Some(layout(&[2, 3, 4], &[0, 1, 0], 5)));
+        assert_eq!(of(&x, &[3, 1]), Some(x.clone()));
+        assert_eq!(of(&x, &[3, 0]), Some(layout(&[3, 0], &[1, 0], 5)));
+        assert_eq!((of(&x, &[2, 4]), of(&x, &[3])), (None, None));
+    }
+}

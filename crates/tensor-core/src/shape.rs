@@ -217,3 +217,62 @@ macro_rules! tuples {
     })* };
 }
 tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_reads_like_a_shape_is_one() {
+        let expected = Shape::new(&[2, 3]);
+        let shapes = [
+            [2, 3].into_shape("f"),
+            [2usize, 3].into_shape("f"),
+            [2i64, 3].into_shape("f"),
+            (&[2u32, 3]).into_shape("f"),
+            (&[2isize, 3][..]).into_shape("f"),
+            vec![2, 3].into_shape("f"),
+            (&vec![2usize, 3]).into_shape("f"),
+            (2, 3usize).into_shape("f"),
+            (&expected).into_shape("f"),
+        ];
+        for (i, shape) in shapes.into_iter().enumerate() {
+            assert_eq!(shape.expect("a shape"), expected, "form {i}");
+        }
+        assert_eq!(().into_shape("f").expect("a scalar"), []);
+        assert_eq!(7.into_shape("f").expect("a vector"), [7]);
+        assert_eq!((5,).into_dims()[..], [5]);
+        assert_eq!((2, -1).into_dims()[..], [2, -1]);
+    }
+
+    #[test]
+    fn broadcasting_aligns_at_the_last_axis() {
+        let cases: &[(&[usize], &[usize], Option<&[usize]>)] = &[
+            (&[2, 3], &[2, 3], Some(&[2, 3])),
+            (&[2, 3], &[3], Some(&[2, 3])),
+            (&[2, 1], &[3], Some(&[2, 3])),
+            (&[], &[4, 5], Some(&[4, 5])),
+            (&[5, 1, 3], &[4, 1], Some(&[5, 4, 3])),
+            (&[0], &[1], Some(&[0])),
+            (&[2, 0], &[2, 1], Some(&[2, 0])),
+            (&[0], &[2], None),
+            (&[2, 3], &[2], None),
+        ];
+        for (a, b, expected) in cases {
+            let (a, b) = (Shape::new(a), Shape::new(b));
+            assert_eq!(a.broadcast(&b), expected.map(Shape::new), "{a} with {b}");
+            assert_eq!(b.broadcast(&a), expected.map(Shape::new), "{b} with {a}");
+        }
+    }
+
+    #[test]
+    fn reduced_shapes_drop_or_keep_their_axes() {
+        let shape = Shape::new(&[2, 3, 4]);
+        assert_eq!(
+            (shape.reduced(&[1], false), shape.reduced(&[0, 2], true)),
+            (Shape::new(&[2, 4]), Shape::new(&[1, 3, 1]))
+        );
+        assert_eq!((shape.len(), Shape::new(&[]).len(), Shape::new(&[3, 0]).is_empty()), (24, 1, true));
+        assert_eq!(shape.to_string(), "[2, 3, 4]");
+    }
+}
