@@ -5,8 +5,8 @@
 
 use std::sync::Once;
 
-use tensor_core::{DeviceInfo, Error, Kind, Result};
 pub use tensor_core::{Device, MemoryStatus, TransferStats, Transfers, stats};
+use tensor_core::{DeviceInfo, Error, Kind, Result};
 
 mod absent;
 mod version;
@@ -146,7 +146,11 @@ fn pick(kind: Kind, index: usize) -> Result<Device> {
     found.get(index).cloned().ok_or_else(|| {
         Error::device(
             kind.name(),
-            format!("there is no device of that index: index {index}, found {}; use {kind}:0 to {kind}:{}", found.len(), found.len() - 1),
+            format!(
+                "there is no device of that index: index {index}, found {}; use {kind}:0 to {kind}:{}",
+                found.len(),
+                found.len() - 1
+            ),
         )
     })
 }

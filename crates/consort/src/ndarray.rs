@@ -9,7 +9,10 @@ pub trait NdarrayTensor: Sized {
     ///
     /// # Errors
     /// What the device reports.
-    fn from_ndarray<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>, device: &Device) -> Result<Self>;
+    fn from_ndarray<T: Element, S: Data<Elem = T>, D: Dimension>(
+        array: &ArrayBase<S, D>,
+        device: &Device,
+    ) -> Result<Self>;
 
     /// The values as an array. Waits for the device.
     ///
@@ -19,13 +22,17 @@ pub trait NdarrayTensor: Sized {
 }
 
 impl NdarrayTensor for Tensor {
-    fn from_ndarray<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>, device: &Device) -> Result<Self> {
+    fn from_ndarray<T: Element, S: Data<Elem = T>, D: Dimension>(
+        array: &ArrayBase<S, D>,
+        device: &Device,
+    ) -> Result<Self> {
         let values: Vec<T> = array.iter().copied().collect();
         Tensor::from_vec(values, array.shape(), device)
     }
 
     fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>> {
-        ArrayD::from_shape_vec(IxDyn(self.dims()), self.to_vec::<T>()?)
-            .map_err(|e| Error::shape("to_ndarray", format!("does not fit an array: tensor {}", self.shape())).with_source(e))
+        ArrayD::from_shape_vec(IxDyn(self.dims()), self.to_vec::<T>()?).map_err(|e| {
+            Error::shape("to_ndarray", format!("does not fit an array: tensor {}", self.shape())).with_source(e)
+        })
     }
 }

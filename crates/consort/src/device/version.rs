@@ -94,7 +94,11 @@ impl fmt::Display for VersionInfo {
         writeln!(f, "consort {}, {} threads, {}", self.consort, self.cpu_threads, self.cpu_simd)?;
         for report in &self.kinds {
             for device in &report.devices {
-                let memory = MemoryStatus { total_bytes: device.total_bytes, free_bytes: device.free_bytes, ..MemoryStatus::default() };
+                let memory = MemoryStatus {
+                    total_bytes: device.total_bytes,
+                    free_bytes: device.free_bytes,
+                    ..MemoryStatus::default()
+                };
                 writeln!(f, "{:<12} {}, {}; {}", device.label, device.name, device.capability, memory.available())?;
                 if !device.is_hardware {
                     writeln!(f, "{:<12} not real hardware of its kind: chosen only by name", "")?;
