@@ -1,7 +1,7 @@
 //! The implementations of `Module` and `Display`.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, Type};
 
@@ -144,11 +144,13 @@ fn visit(arms: &[Arm<'_>], root: &TokenStream, whole: &Ident, field: &Ident) -> 
     let arms = arms.iter().map(|arm| {
         let pattern = &arm.pattern;
         let calls = arm.parts.iter().map(|Part { binding, name, ty }| {
-            // The span makes an error point at the field's type.
+            // A field that is not a module is an error at its type.
+            let span = Span::call_site().located_at(ty.span());
+            let (root, whole, field) = (at(span, root), at(span, whole), at(span, field));
             if arm.is_transparent {
-                quote_spanned!(ty.span()=> #root::Module::#whole(#binding, visitor);)
+                quote_spanned!(span=> #root::Module::#whole(#binding, visitor);)
             } else {
-                quote_spanned!(ty.span()=> #root::Module::#field(#binding, #name, visitor);)
+                quote_spanned!(span=> #root::Module::#field(#binding, #name, visitor);)
             }
         });
         quote!(#pattern => { #(#calls)* })
@@ -158,6 +160,17 @@ fn visit(arms: &[Arm<'_>], root: &TokenStream, whole: &Ident, field: &Ident) -> 
         let _ = &visitor;
         #body
     }
+}
+
+/// The tokens, as if they stood at `span`.
+fn at(span: Span, tokens: &impl ToTokens) -> TokenStream {
+    let tokens = tokens.to_token_stream().into_iter();
+    tokens
+        .map(|mut token| {
+            token.set_span(span);
+            token
+        })
+        .collect()
 }
 
 /// The type's own bounds, and that every visited field whose type names a type parameter is a module.
@@ -188,4 +201,40 @@ fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
         TokenTree::Group(group) => mentions(group.stream(), names),
         TokenTree::Punct(_) | TokenTree::Literal(_) => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::module;
+
+    #[track_caller]
+    fn check(input: &str, expected: &str) {
+        let input = syn::parse_str(input).expect("a type");
+        assert_eq!(module(&input).expect_err("not a module").to_string(), expected);
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        check(
+            "union Model { a: u32, b: f32 }",
+            "a union cannot be a module: write a struct, or an enum with one variant per case",
+        );
+        let reference = "a module owns its parts: store the value instead of a reference, or write `#[module(skip)]`";
+        check("struct Model<'a> { weight: &'a Param }", reference);
+        check("enum Model<'a> { A, B(&'a mut Param) }", reference);
+        check("#[module(skip)] struct Model(Param);", "`skip` belongs above a field: write `#[module(skip)]` there");
+        check(
+            "#[module(hidden)] struct Model(Param);",
+            "unknown option: write `#[module(display = false)]`, `#[module(describe = path)]` or `#[module(crate = \"path\")]`",
+        );
+        check("struct Model(#[module(constant)] Param);", "unknown option of a field: write `#[module(skip)]`");
+    }
+
+    #[test]
+    fn what_is_skipped_may_be_anything() {
+        let input = syn::parse_str("struct Model<'a, T> { #[module(skip)] settings: &'a T, name: &'static str }");
+        let expanded = module(&input.expect("a type")).expect("a module").to_string();
+        assert!(!expanded.contains("settings"));
+        assert!(!expanded.contains("T : :: nn"), "no bound for a type that is not visited");
+    }
 }

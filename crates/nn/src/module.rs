@@ -72,7 +72,17 @@ pub trait VisitorMut<'a> {
 ///
 /// Fields are visited in order of declaration, each by [`Module::visit_as`] under its name; `Vec`s and tuples number
 /// theirs. A path is the names joined by dots: `encoder.0.attention.query.weight`. Plain data (numbers, strings,
-/// dtypes) has no leaves.
+/// dtypes) has no leaves. A field that is neither is left out, or it does not compile:
+///
+/// ```compile_fail,E0277
+/// struct Settings;
+///
+/// #[derive(nn::Module)]
+/// struct Model {
+///     weight: nn::Param,
+///     settings: Settings, // write #[module(skip)] above it
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a module",
     label = "not a module: it has no leaves to walk",

@@ -1,5 +1,7 @@
 //! The leaf types as modules, and plain data as modules without leaves.
 
+use std::marker::PhantomData;
+
 use tensor_core::{DType, Param, Shape, Tensor};
 
 use super::{Leaf, LeafMut, Module, Visitor, VisitorMut};
@@ -39,8 +41,8 @@ leaves! {
 }
 
 macro_rules! plain {
-    ($($t:ty),*) => { $(
-        impl Module for $t {
+    ($($t:ty $(where $parameter:ident)?),*) => { $(
+        impl$(<$parameter>)? Module for $t {
             fn describe(&self) -> String {
                 format!("{self:?}")
             }
@@ -56,5 +58,5 @@ macro_rules! plain {
     )* };
 }
 
-plain!(bool, char, String, &'static str, DType, Shape);
+plain!(bool, char, String, &'static str, DType, Shape, PhantomData<T> where T);
 plain!(usize, u8, u16, u32, u64, isize, i8, i16, i32, i64, f32, f64);

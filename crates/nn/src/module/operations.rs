@@ -111,7 +111,7 @@ pub(super) fn set_trainable(model: &mut (impl Module + ?Sized), trainable: bool)
 }
 
 /// Gives parameters of one identity one value.
-pub(super) struct Ties(Vec<(u64, Tensor)>);
+struct Ties(Vec<(u64, Tensor)>);
 
 impl Ties {
     pub(super) fn new() -> Self {

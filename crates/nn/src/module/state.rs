@@ -1,8 +1,8 @@
 //! A model's tensors by path, out and back in.
 
-use tensor_core::{Error, Result, Tensor};
+use tensor_core::{Device, Error, Result, Tensor, zip};
 
-use super::operations::{Ties, each_leaf, each_leaf_mut};
+use super::operations::{each_leaf, each_leaf_mut};
 use super::{Leaf, LeafMut, Module};
 
 fn value(leaf: &Leaf<'_>) -> Option<Tensor> {
@@ -40,7 +40,7 @@ fn check(model: &(impl Module + ?Sized), state: &[(String, Tensor)]) -> Result<V
     let mut unused: Vec<bool> = vec![true; state.len()];
     let mut missing = Vec::new();
     let mut values = Vec::new();
-    let mut ties = Ties::new();
+    let mut tied = Tied::default();
     let mut result = Ok(());
     each_leaf(model, |path, name, leaf| {
         let Some(old) = value(&leaf) else { return };
@@ -61,7 +61,7 @@ fn check(model: &(impl Module + ?Sized), state: &[(String, Tensor)]) -> Result<V
         }
         let new = &state[position].1;
         let loaded = fits(&path, &old, new).and_then(|()| match leaf {
-            Leaf::Param(param) => ties.value(param.id(), || new.to(&old.device())),
+            Leaf::Param(param) => tied.value(param.id(), &path, new, &old.device()),
             _ => new.to(&old.device()),
         });
         match loaded {
@@ -80,6 +80,34 @@ fn check(model: &(impl Module + ?Sized), state: &[(String, Tensor)]) -> Result<V
             format!("paths are missing: {}; the model does not have: {}", some(&missing), some(&unexpected)),
         )),
     }
+}
+
+/// What was loaded for each identity, and from where.
+#[derive(Default)]
+struct Tied(Vec<(u64, String, Tensor)>);
+
+impl Tied {
+    fn value(&mut self, id: u64, path: &str, new: &Tensor, device: &Device) -> Result<Tensor> {
+        let Some((_, first, value)) = self.0.iter().find(|(known, ..)| *known == id) else {
+            let value = new.to(device)?;
+            self.0.push((id, path.to_string(), value.clone()));
+            return Ok(value);
+        };
+        if !is_equal(value, &new.to(device)?)? {
+            return Err(Error::value(
+                "load_state_dict",
+                format!("a tied parameter has two values: at {first} and at {path}"),
+            ));
+        }
+        Ok(value.clone())
+    }
+}
+
+fn is_equal(a: &Tensor, b: &Tensor) -> Result<bool> {
+    if a.is_same(b) {
+        return Ok(true);
+    }
+    zip(a, b, |a, b| a.eq(b).or(a.is_nan().and(b.is_nan())))?.all(..)?.item()
 }
 
 fn fits(path: &str, old: &Tensor, new: &Tensor) -> Result<()> {

@@ -119,7 +119,8 @@ impl fmt::Display for Tree<'_> {
                 writeln!(f, "{head}")?;
             }
         }
-        write!(f, "{} parameters", thousands(collect.n_parameters))?;
+        let plural = if collect.n_parameters == 1 { "" } else { "s" };
+        write!(f, "{} parameter{plural}", thousands(collect.n_parameters))?;
         if collect.n_frozen > 0 {
             write!(f, ", {} of them frozen", thousands(collect.n_frozen))?;
         }
