@@ -16,7 +16,7 @@ mod worker;
 
 pub(crate) use bound::{Bound, Evaluator, Input};
 pub(crate) use convert::{narrow, widen};
-pub(crate) use lane::{Lane, Stored};
+pub(crate) use lane::{Lane, LaneType, Stored};
 pub(crate) use worker::Worker;
 
 /// Elements in a register. Ranges need not be multiples of it.

@@ -54,14 +54,21 @@ pub fn for_each<I: Send>(work_ns: usize, items: impl Iterator<Item = I> + Send, 
     if !is_worthwhile(work_ns) {
         return items.for_each(f);
     }
-    let n_helpers = (work_ns / (WORTHWHILE_NS / 2)).min(n_threads()) - 1;
     let items = Mutex::new(items);
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || {
-        let _busy = Busy::new();
+    spread(work_ns, &|| {
         while let Some(item) = next() {
             f(item);
         }
+    });
+}
+
+/// Calls `work` on this thread and some more. Not generic, so that this is compiled once.
+fn spread(work_ns: usize, work: &(dyn Fn() + Sync)) {
+    let n_helpers = (work_ns / (WORTHWHILE_NS / 2)).min(n_threads()) - 1;
+    let work = || {
+        let _busy = Busy::new();
+        work();
     };
     let n_done = AtomicUsize::new(0);
     let is_outside = rayon::current_thread_index().is_none();

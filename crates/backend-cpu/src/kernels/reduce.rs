@@ -4,19 +4,23 @@
 //! What is left alternates: rows are folded to one value, or added up side by side. Pieces are cut by sizes alone and
 //! put together in order. Sums run in lanes over blocks of some thousand elements, and blocks are added in f64.
 
+use std::ops::Range;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use half::{bf16, f16};
 use smallvec::SmallVec;
 use tensor_core::op::{Reduce, ReduceKind};
 use tensor_core::{DType, Layout, Meta, Result, Shape, Storages, Strides, Tensor};
 
 use super::copy;
 use super::number::Arithmetic;
-use crate::eval::{Bound, Evaluator, Input, Stored};
-use crate::storage::contiguous_input;
-use crate::{Context, for_dtype, threads};
+use crate::eval::{Bound, Evaluator, Input, LaneType, narrow};
+use crate::storage::buffer;
+use crate::{Context, threads};
 
 mod fold;
 
-use fold::{Folder, Max, Min, Prod, Sum};
+use fold::{Folder, first_total, fold_totals};
 
 /// Elements that one piece of spread work folds, if it can be cut so.
 const PIECE: usize = 1 << 15;
@@ -29,38 +33,28 @@ pub(crate) fn run(op: &Reduce, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
     let order = Order::new(&shape, &op.axes, inputs);
     let views: SmallVec<[Layout; 4]> = inputs.iter().map(|x| order.view(x.layout(), &shape)).collect();
     let operands: SmallVec<[Input<'_>; 4]> = inputs.iter().zip(&views).map(|(x, view)| Input::View(x, view)).collect();
-    let is_direct = op.producer.is_identity() && views[0].is_contiguous();
-    let evaluator = match is_direct {
+    let evaluator = match op.producer.is_identity() && views[0].is_contiguous() {
         true => None,
         false => Some(Evaluator::new(op.name, std::slice::from_ref(&op.producer), &dtypes)?),
     };
     let bound = evaluator.as_ref().map(|evaluator| evaluator.bind(&order.shape, &operands));
     let dtype = outputs[0].dtype;
+    let whole = inputs[0].with_layout(views[0].clone());
+    let (source, work_ns) = match (&evaluator, &bound) {
+        (Some(evaluator), Some(bound)) => (Source::Producer(bound), evaluator.work_ns(shape.len()) + shape.len() / 8),
+        _ => (Source::Memory(contiguous_bytes(&whole)), shape.len() * dtype.size_bytes() / 16),
+    };
+    let plan = Plan { source, dtype, kind: op.kind, groups: order.groups(), work_ns };
     let mut out = cx.output(&outputs[0])?;
     let mut turned = if order.is_turned() { Some(cx.output(&outputs[0])?) } else { None };
-    for_dtype!(dtype, T => {
-        let whole = inputs[0].with_layout(views[0].clone());
-        let source = match &bound {
-            None => Source::Memory(contiguous_input::<T>(&whole)),
-            Some(bound) => Source::Producer(bound),
-        };
-        let work_ns = match &evaluator {
-            None => shape.len() * size_of::<T>() / 16,
-            Some(evaluator) => evaluator.work_ns(shape.len()) + shape.len() / 8,
-        };
-        let plan = Plan { source, groups: order.groups(), work_ns };
-        let out = turned.as_mut().unwrap_or(&mut out).slice_mut::<T>();
-        match op.kind {
-            ReduceKind::Sum => plan.run::<Sum>(out),
-            ReduceKind::Prod => plan.run::<Prod>(out),
-            ReduceKind::Max => plan.run::<Max>(out),
-            ReduceKind::Min => plan.run::<Min>(out),
-        }
-        if dtype == DType::Bool {
-            // All of nothing is true, which is 1.
-            out.iter_mut().for_each(|v| *v = if *v == T::default() { T::default() } else { T::store(Arithmetic::ONE) });
-        }
-    });
+    let bytes = turned.as_mut().unwrap_or(&mut out).bytes_mut();
+    match LaneType::of(dtype) {
+        LaneType::F64 => plan.run::<f64>(bytes),
+        LaneType::F32 => plan.run::<f32>(bytes),
+        LaneType::I64 => plan.run::<i64>(bytes),
+        LaneType::I32 => plan.run::<i32>(bytes),
+        LaneType::U8 => plan.run::<u8>(bytes),
+    }
     if let Some(turned) = turned {
         let layout = order.kept_layout();
         let strides: SmallVec<[usize; 4]> =
@@ -70,10 +64,17 @@ pub(crate) fn run(op: &Reduce, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
     Ok(out.into_storages())
 }
 
+/// The bytes of a tensor whose layout is row-major.
+fn contiguous_bytes(x: &Tensor) -> &[u8] {
+    let size = x.dtype().size_bytes();
+    let start = if x.is_empty() { 0 } else { x.layout().offset() * size };
+    &buffer(x).bytes()[start..][..x.len() * size]
+}
+
 /// Where the elements to be folded come from, row-major over the ordered axes.
 #[derive(Clone, Copy)]
-enum Source<'b, 'a, T> {
-    Memory(&'b [T]),
+enum Source<'b, 'a> {
+    Memory(&'b [u8]),
     Producer(&'b Bound<'a>),
 }
 
@@ -174,19 +175,17 @@ fn results(groups: &[Group]) -> usize {
     groups.iter().filter(|g| !g.is_folded).map(|g| g.n).product()
 }
 
-struct Plan<'b, 'a, T> {
-    source: Source<'b, 'a, T>,
+struct Plan<'b, 'a> {
+    source: Source<'b, 'a>,
+    dtype: DType,
+    kind: ReduceKind,
     groups: SmallVec<[Group; 4]>,
     work_ns: usize,
 }
 
-impl<T: Stored> Plan<'_, '_, T>
-where
-    T::Lane: Arithmetic,
-{
-    /// Splits into an outermost folded group, the first kept group, and the rest.
-    fn run<F: fold::Fold>(&self, out: &mut [T]) {
-        type Total<T> = <<T as Stored>::Lane as Arithmetic>::Total;
+impl Plan<'_, '_> {
+    /// Splits into an outermost folded group, the first kept group, and the rest, and spreads pieces of them.
+    fn run<L: Arithmetic>(&self, out: &mut [u8]) {
         let (n_folded, rest) = match &self.groups[..] {
             [first, rest @ ..] if first.is_folded => (first.n, rest),
             all => (1, all),
@@ -199,35 +198,49 @@ where
             return;
         }
         let part = Part { n_kept, rest };
+        let folder = || Folder::<L>::new(self.source, self.dtype, self.kind);
         let total = elements(&self.groups);
         let n_pieces = (total / PIECE).max(1);
         // Columns are cut no narrower than some cache lines.
         let narrowest = if rest.is_empty() { 256 } else { 1 };
-        let per_piece = n_kept.div_ceil(n_pieces).max(narrowest);
+        let per_piece = n_kept.div_ceil(n_pieces).max(narrowest).min(n_kept);
         let n_results = results(rest);
-        if per_piece < n_kept && (n_kept / per_piece >= 8 || n_folded == 1) || n_folded == 1 || n_pieces == 1 {
-            let pieces = out.chunks_mut(per_piece.min(n_kept) * n_results).enumerate();
-            threads::for_each(self.work_ns, pieces, |(i, out)| {
+        if n_kept / per_piece >= 8 || n_folded == 1 || n_pieces == 1 {
+            let bytes = n_results * self.dtype.size_bytes();
+            threads::for_each(self.work_ns, out.chunks_mut(per_piece * bytes).enumerate(), |(i, out)| {
                 let first = i * per_piece;
-                let mut totals = vec![F::first::<Total<T>>(); out.len()];
-                let kept = first..first + out.len() / n_results;
-                part.fold::<T, F>(&mut Folder::new(self.source), 0..n_folded, kept, &mut totals);
-                out.iter_mut().zip(totals).for_each(|(out, total)| *out = T::store(T::Lane::from_total(total)));
+                let kept = first..first + out.len() / bytes;
+                let mut totals = vec![first_total::<L>(self.kind); kept.len() * n_results];
+                part.fold(&mut folder(), 0..n_folded, kept, &mut totals);
+                self.store::<L>(totals, out);
             });
             return;
         }
         // Few results of many elements: pieces of the outermost group, folded together in order at the end.
         let n_pieces = n_pieces.min(64).min(n_folded);
-        let mut totals = vec![F::first::<Total<T>>(); n_pieces * out.len()];
-        let pieces = totals.chunks_mut(out.len()).enumerate();
-        threads::for_each(self.work_ns, pieces, |(i, totals)| {
+        let n_results = n_kept * n_results;
+        let mut totals = vec![first_total::<L>(self.kind); n_pieces * n_results];
+        threads::for_each(self.work_ns, totals.chunks_mut(n_results).enumerate(), |(i, totals)| {
             let folded = i * n_folded / n_pieces..(i + 1) * n_folded / n_pieces;
-            part.fold::<T, F>(&mut Folder::new(self.source), folded, 0..n_kept, totals);
+            part.fold(&mut folder(), folded, 0..n_kept, totals);
         });
-        for (i, out) in out.iter_mut().enumerate() {
-            let n_results = n_kept * n_results;
-            let total = (0..n_pieces).map(|p| totals[p * n_results + i]).fold(F::first(), F::fold);
-            *out = T::store(T::Lane::from_total(total));
+        let (sums, others) = totals.split_at_mut(n_results);
+        for other in others.chunks(n_results) {
+            sums.iter_mut().zip(other).for_each(|(sum, &other)| *sum = fold_totals::<L>(self.kind, *sum, other));
+        }
+        totals.truncate(n_results);
+        self.store::<L>(totals, out);
+    }
+
+    /// Rounds totals to elements.
+    fn store<L: Arithmetic>(&self, totals: Vec<L::Total>, out: &mut [u8]) {
+        let lanes: Vec<L> = totals.into_iter().map(L::from_total).collect();
+        match self.dtype {
+            DType::F16 => narrow::<f16>(cast_slice(&lanes), cast_slice_mut(out)),
+            DType::BF16 => narrow::<bf16>(cast_slice(&lanes), cast_slice_mut(out)),
+            // All of nothing is true, which is 1.
+            DType::Bool => out.iter_mut().zip(cast_slice::<L, u8>(&lanes)).for_each(|(v, &lane)| *v = lane.min(1)),
+            _ => out.copy_from_slice(cast_slice(&lanes)),
         }
     }
 }
@@ -240,30 +253,28 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// Folds these indices of the outermost group, for these of the kept one.
-    fn fold<T: Stored, F: fold::Fold>(
+    fn fold<L: Arithmetic>(
         &self,
-        folder: &mut Folder<'_, '_, T>,
-        folded: std::ops::Range<usize>,
-        kept: std::ops::Range<usize>,
-        totals: &mut [<T::Lane as Arithmetic>::Total],
-    ) where
-        T::Lane: Arithmetic,
-    {
+        folder: &mut Folder<'_, '_, L>,
+        folded: Range<usize>,
+        kept: Range<usize>,
+        totals: &mut [L::Total],
+    ) {
         let &Self { n_kept, rest } = self;
         let inner = elements(rest);
         match *rest {
-            [] if n_kept == 1 => folder.rows::<F>(folded.start, 1, folded.len(), totals),
-            [] => folder.columns::<F>(folded.start * n_kept + kept.start, folded.len(), n_kept, kept.len(), totals),
+            [] if n_kept == 1 => folder.rows(folded.start, 1, folded.len(), totals),
+            [] => folder.columns(folded.start * n_kept + kept.start, folded.len(), n_kept, kept.len(), totals),
             [row] => {
                 for r in folded {
-                    folder.rows::<F>((r * n_kept + kept.start) * inner, kept.len(), row.n, totals);
+                    folder.rows((r * n_kept + kept.start) * inner, kept.len(), row.n, totals);
                 }
             }
             _ => {
                 let n_results = results(rest);
                 for r in folded {
                     for (k, totals) in kept.clone().zip(totals.chunks_mut(n_results)) {
-                        deeper::<T, F>(folder, rest, (r * n_kept + k) * inner, totals);
+                        deeper(folder, rest, (r * n_kept + k) * inner, totals);
                     }
                 }
             }
@@ -272,25 +283,18 @@ impl Part<'_> {
 }
 
 /// Folds groups from element `start` on.
-fn deeper<T: Stored, F: fold::Fold>(
-    folder: &mut Folder<'_, '_, T>,
-    groups: &[Group],
-    start: usize,
-    totals: &mut [<T::Lane as Arithmetic>::Total],
-) where
-    T::Lane: Arithmetic,
-{
+fn deeper<L: Arithmetic>(folder: &mut Folder<'_, '_, L>, groups: &[Group], start: usize, totals: &mut [L::Total]) {
     match *groups {
         [] => unreachable!("invariant: a fold has a group"),
-        [row] if row.is_folded => folder.rows::<F>(start, 1, row.n, totals),
-        [row] => folder.columns::<F>(start, 1, row.n, row.n, totals),
-        [outer, row] if outer.is_folded => folder.columns::<F>(start, outer.n, row.n, row.n, totals),
-        [outer, row] => folder.rows::<F>(start, outer.n, row.n, totals),
+        [row] if row.is_folded => folder.rows(start, 1, row.n, totals),
+        [row] => folder.columns(start, 1, row.n, row.n, totals),
+        [outer, row] if outer.is_folded => folder.columns(start, outer.n, row.n, row.n, totals),
+        [outer, row] => folder.rows(start, outer.n, row.n, totals),
         [outer, ref rest @ ..] => {
             let (inner, n_results) = (elements(rest), results(rest));
             for i in 0..outer.n {
                 let totals = if outer.is_folded { &mut *totals } else { &mut totals[i * n_results..][..n_results] };
-                deeper::<T, F>(folder, rest, start + i * inner, totals);
+                deeper(folder, rest, start + i * inner, totals);
             }
         }
     }

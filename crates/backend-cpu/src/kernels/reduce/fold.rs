@@ -2,8 +2,13 @@
 
 use std::marker::PhantomData;
 
+use bytemuck::{cast_slice, cast_slice_mut};
+use half::{bf16, f16};
+use tensor_core::DType;
+use tensor_core::op::ReduceKind;
+
 use super::Source;
-use crate::eval::{Stored, Worker, widen};
+use crate::eval::{Worker, widen};
 use crate::kernels::number::Arithmetic;
 use crate::simd::{self, Kernel};
 
@@ -15,90 +20,95 @@ const MAX_ROWS: usize = 128;
 const LANES: usize = 32;
 
 /// An associative operation.
-pub(crate) trait Fold {
+trait Fold {
     /// The value of nothing.
     fn first<A: Arithmetic>() -> A;
     fn fold<A: Arithmetic>(a: A, b: A) -> A;
 }
 
 macro_rules! folds {
-    ($($(#[$doc:meta])* $name:ident: $first:ident, $fold:ident;)*) => { $(
-        $(#[$doc])*
-        pub(crate) struct $name;
-        impl Fold for $name {
-            #[inline(always)]
-            fn first<A: Arithmetic>() -> A { A::$first }
-            #[inline(always)]
-            fn fold<A: Arithmetic>(a: A, b: A) -> A { a.$fold(b) }
+    ($($kind:ident: $first:ident, $fold:ident;)*) => {
+        $(
+            struct $kind;
+            impl Fold for $kind {
+                #[inline(always)]
+                fn first<A: Arithmetic>() -> A { A::$first }
+                #[inline(always)]
+                fn fold<A: Arithmetic>(a: A, b: A) -> A { a.$fold(b) }
+            }
+        )*
+
+        /// Runs an expression with `$f` as the operation of a kind.
+        macro_rules! for_fold {
+            ($value:expr, $f:ident => $body:expr) => {
+                match $value { $(ReduceKind::$kind => { type $f = $kind; $body })* }
+            };
         }
-    )* };
+    };
 }
 folds! {
-    /// Σ
     Sum: ZERO, plus;
-    /// Π
     Prod: ONE, times;
-    /// The largest; NaN wins.
     Max: LOWEST, larger;
-    /// The smallest; NaN wins.
     Min: HIGHEST, smaller;
 }
 
-/// Reads a source and folds what it reads; one per thread.
-pub(crate) struct Folder<'b, 'a, T: Stored> {
-    source: Reader<'b, 'a, T>,
-    elements: Vec<T>,
-    lanes: Vec<T::Lane>,
-    sums: Vec<T::Lane>,
+/// The total of nothing.
+pub(super) fn first_total<L: Arithmetic>(kind: ReduceKind) -> L::Total {
+    for_fold!(kind, F => F::first())
 }
 
-enum Reader<'b, 'a, T> {
-    Memory(&'b [T]),
+/// Two totals as one.
+pub(super) fn fold_totals<L: Arithmetic>(kind: ReduceKind, a: L::Total, b: L::Total) -> L::Total {
+    for_fold!(kind, F => F::fold(a, b))
+}
+
+/// Reads a source and folds what it reads; one per thread.
+pub(super) struct Folder<'b, 'a, L> {
+    reader: Reader<'b, 'a>,
+    dtype: DType,
+    kind: ReduceKind,
+    lanes: Vec<L>,
+    halves: Vec<f16>,
+    sums: Vec<L>,
+}
+
+enum Reader<'b, 'a> {
+    Memory(&'b [u8]),
     Producer(Worker<'b, 'a>),
 }
 
-type Total<T> = <<T as Stored>::Lane as Arithmetic>::Total;
-
-impl<'b, 'a, T: Stored> Folder<'b, 'a, T>
-where
-    T::Lane: Arithmetic,
-{
-    pub(super) fn new(source: Source<'b, 'a, T>) -> Self {
-        let source = match source {
+impl<'b, 'a, L: Arithmetic> Folder<'b, 'a, L> {
+    pub(super) fn new(source: Source<'b, 'a>, dtype: DType, kind: ReduceKind) -> Self {
+        let reader = match source {
             Source::Memory(x) => Reader::Memory(x),
             Source::Producer(bound) => Reader::Producer(bound.worker()),
         };
-        Self { source, elements: Vec::new(), lanes: Vec::new(), sums: Vec::new() }
+        Self { reader, dtype, kind, lanes: Vec::new(), halves: Vec::new(), sums: Vec::new() }
     }
 
     /// Folds `n` rows of `width` elements, which follow each other from `start` on, into a total each.
-    pub(super) fn rows<F: Fold>(&mut self, start: usize, n: usize, width: usize, totals: &mut [Total<T>]) {
+    pub(super) fn rows(&mut self, start: usize, n: usize, width: usize, totals: &mut [L::Total]) {
         if width == 0 {
             return;
         }
+        let kind = self.kind;
         let per_block = (BLOCK / width).max(1);
         for first in (0..n).step_by(per_block) {
             let totals = &mut totals[first..n.min(first + per_block)];
             // More than one turn only for rows longer than a block, which come one at a time.
             for column in (0..width).step_by(BLOCK) {
-                let n_columns = BLOCK.min(width - column);
-                let x = self.read(start + first * width + column, totals.len() * n_columns);
-                simd::run(FoldRows::<F, T::Lane> { x, width: n_columns, totals, fold: PhantomData });
+                let width_here = BLOCK.min(width - column);
+                let x = self.read(start + first * width + column, totals.len() * width_here);
+                for_fold!(kind, F => simd::run(FoldRows::<F, L> { x, width: width_here, totals, fold: PhantomData }));
             }
         }
     }
 
     /// Folds `n` rows of `width` elements, their starts `stride` apart from `start` on, side by side into as many totals.
-    pub(super) fn columns<F: Fold>(
-        &mut self,
-        start: usize,
-        n: usize,
-        stride: usize,
-        width: usize,
-        totals: &mut [Total<T>],
-    ) {
+    pub(super) fn columns(&mut self, start: usize, n: usize, stride: usize, width: usize, totals: &mut [L::Total]) {
         if width < LANES && stride == width && n >= 4 * LANES {
-            return self.narrow_columns::<F>(start, n, width, totals);
+            return self.narrow_columns(start, n, width, totals);
         }
         let mut sums = std::mem::take(&mut self.sums);
         for column in (0..width).step_by(BLOCK / 2) {
@@ -107,65 +117,76 @@ where
             for first in (0..n).step_by(MAX_ROWS) {
                 let n = MAX_ROWS.min(n - first);
                 sums.clear();
-                sums.resize(width_here, F::first());
-                self.add_rows::<F>(start + first * stride + column, n, stride, width_here, &mut sums);
-                simd::run(FoldTotals::<F, T::Lane> { sums: &sums, totals, fold: PhantomData });
+                sums.resize(width_here, for_fold!(self.kind, F => F::first()));
+                self.add_rows(start + first * stride + column, n, stride, width_here, &mut sums);
+                for_fold!(self.kind, F => simd::run(FoldTotals::<F, L> { sums: &sums, totals, fold: PhantomData }));
             }
         }
         self.sums = sums;
     }
 
     /// Columns narrower than a vector: several rows are taken as one.
-    fn narrow_columns<F: Fold>(&mut self, start: usize, n: usize, width: usize, totals: &mut [Total<T>]) {
+    fn narrow_columns(&mut self, start: usize, n: usize, width: usize, totals: &mut [L::Total]) {
         let by = 2 * LANES / width;
-        let mut wide = vec![F::first(); by * width];
-        self.columns::<F>(start, n / by, by * width, by * width, &mut wide);
+        let mut wide = vec![first_total::<L>(self.kind); by * width];
+        self.columns(start, n / by, by * width, by * width, &mut wide);
         for row in wide.chunks(width) {
-            totals.iter_mut().zip(row).for_each(|(total, &sum)| *total = F::fold(*total, sum));
+            totals.iter_mut().zip(row).for_each(|(total, &sum)| *total = fold_totals::<L>(self.kind, *total, sum));
         }
-        self.columns::<F>(start + n / by * by * width, n % by, width, width, totals);
+        self.columns(start + n / by * by * width, n % by, width, width, totals);
     }
 
-    fn add_rows<F: Fold>(&mut self, start: usize, n: usize, stride: usize, width: usize, sums: &mut [T::Lane]) {
+    fn add_rows(&mut self, start: usize, n: usize, stride: usize, width: usize, sums: &mut [L]) {
+        let kind = self.kind;
         if let Some(x) = self.in_place() {
-            return simd::run(AddRows::<F, _> { x: &x[start..], n, stride, sums, fold: PhantomData });
+            let x = &x[start..];
+            return for_fold!(kind, F => simd::run(AddRows::<F, L> { x, n, stride, sums, fold: PhantomData }));
         }
         // Neighbouring rows are read at once.
         let per_read = if stride == width { (BLOCK / width).clamp(1, n) } else { 1 };
         for first in (0..n).step_by(per_read) {
             let n = per_read.min(n - first);
             let x = self.read(start + first * stride, n * width);
-            simd::run(AddRows::<F, _> { x, n, stride: width, sums, fold: PhantomData });
+            for_fold!(kind, F => simd::run(AddRows::<F, L> { x, n, stride: width, sums, fold: PhantomData }));
         }
     }
 
     /// All elements, if they lie in memory in the type that is computed in.
-    fn in_place(&self) -> Option<&'b [T::Lane]> {
-        match self.source {
-            Reader::Memory(x) if size_of::<T>() == size_of::<T::Lane>() => Some(bytemuck::cast_slice(x)),
+    fn in_place(&self) -> Option<&'b [L]> {
+        match self.reader {
+            Reader::Memory(x) if self.dtype.size_bytes() == size_of::<L>() => Some(cast_slice(x)),
             _ => None,
         }
     }
 
     /// Elements `start..start + n`.
-    fn read(&mut self, start: usize, n: usize) -> &[T::Lane] {
+    fn read(&mut self, start: usize, n: usize) -> &[L] {
         if let Some(x) = self.in_place() {
             return &x[start..start + n];
         }
-        let elements = match &mut self.source {
-            Reader::Memory(x) => &x[start..start + n],
+        if self.lanes.len() < n {
+            self.lanes.resize(n, L::ZERO);
+            self.halves.resize(n, f16::ZERO);
+        }
+        let lanes = &mut self.lanes[..n];
+        if self.dtype.size_bytes() == size_of::<L>() {
+            if let Reader::Producer(worker) = &mut self.reader {
+                worker.fill(start, lanes);
+            }
+            return lanes;
+        }
+        let halves = match &mut self.reader {
+            Reader::Memory(x) => &cast_slice::<u8, f16>(x)[start..start + n],
             Reader::Producer(worker) => {
-                self.elements.resize(n.max(self.elements.len()), T::default());
-                worker.fill(start, &mut self.elements[..n]);
-                &self.elements[..n]
+                worker.fill(start, &mut self.halves[..n]);
+                &self.halves[..n]
             }
         };
-        if size_of::<T>() == size_of::<T::Lane>() {
-            return bytemuck::cast_slice(elements);
+        match self.dtype {
+            DType::F16 => widen::<f16>(halves, cast_slice_mut(lanes)),
+            _ => widen::<bf16>(cast_slice(halves), cast_slice_mut(lanes)),
         }
-        self.lanes.resize(n.max(self.lanes.len()), T::Lane::ZERO);
-        widen(elements, &mut self.lanes[..n]);
-        &self.lanes[..n]
+        lanes
     }
 }
 
