@@ -12,6 +12,9 @@ pub trait Kernel {
     /// What it gives.
     type Output;
 
+    /// The widest level that it is worth compiling for: code that a lower one serves as well takes less time to build.
+    const WIDEST: Level = Level::Avx512;
+
     /// Does the work. Mark it `#[inline(always)]`.
     fn run(self) -> Self::Output;
 }
@@ -74,13 +77,18 @@ fn best() -> Level {
 /// Runs a kernel at the processor's [`level`].
 #[inline(always)]
 pub fn run<K: Kernel>(kernel: K) -> K::Output {
+    // The conditions are constants, so that what is not wanted is not compiled.
     #[cfg(target_arch = "x86_64")]
-    match level() {
-        // SAFETY: `level` is not above what the processor has.
-        Level::Avx512 => return unsafe { avx512(kernel) },
-        // SAFETY: as above.
-        Level::Avx2 => return unsafe { avx2(kernel) },
-        Level::Baseline => {}
+    if const { K::WIDEST as u8 > Level::Baseline as u8 } {
+        let level = level();
+        if const { K::WIDEST as u8 == Level::Avx512 as u8 } && level == Level::Avx512 {
+            // SAFETY: `level` is not above what the processor has.
+            return unsafe { avx512(kernel) };
+        }
+        if level >= Level::Avx2 {
+            // SAFETY: as above.
+            return unsafe { avx2(kernel) };
+        }
     }
     kernel.run()
 }

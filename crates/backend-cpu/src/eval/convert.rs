@@ -5,7 +5,7 @@ use tensor_core::DType;
 
 use super::lane::{Lane, LaneType, Stored, for_lane};
 use super::vector::{Fn1, Operand, each};
-use crate::simd;
+use crate::simd::{self, Level};
 
 /// The 16-bit float of these bits.
 #[inline(always)]
@@ -83,6 +83,7 @@ macro_rules! casts {
     ($($from:ty => $($to:ty)*;)*) => { $($(
         impl Fn1<$from> for As<$to> {
             type Out = $to;
+            const WIDEST: Level = Level::Baseline;
             #[inline(always)]
             fn call(x: $from) -> $to { x as $to }
         }
@@ -100,6 +101,7 @@ casts! {
 struct Truth;
 impl<T: Lane> Fn1<T> for Truth {
     type Out = u8;
+    const WIDEST: Level = Level::Baseline;
     #[inline(always)]
     fn call(x: T) -> u8 {
         u8::from(x != T::default())
@@ -172,6 +174,7 @@ struct Widen<'a, T: Stored> {
 
 impl<T: Stored> simd::Kernel for Widen<'_, T> {
     type Output = ();
+    const WIDEST: Level = <T::Lane as Lane>::WIDEST;
     #[inline(always)]
     fn run(self) {
         let n = self.to.len();
@@ -189,6 +192,7 @@ struct Narrow<'a, T: Stored> {
 
 impl<T: Stored> simd::Kernel for Narrow<'_, T> {
     type Output = ();
+    const WIDEST: Level = <T::Lane as Lane>::WIDEST;
     #[inline(always)]
     fn run(self) {
         let n = self.to.len();

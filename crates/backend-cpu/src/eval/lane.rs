@@ -6,6 +6,7 @@ use tensor_core::{DType, Number};
 
 use super::convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::Elem;
+use crate::simd::Level;
 
 /// A type that is computed in. Bool is a `U8` of 0 or 1; 16-bit floats are computed as `F32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +71,9 @@ pub(super) use for_lane;
 
 /// The Rust type of a [`LaneType`].
 pub(crate) trait Lane: Elem {
+    /// The widest vectors that loops over this type are compiled for.
+    const WIDEST: Level;
+
     /// The number in this type: integers wrap.
     fn of_number(number: Number) -> Self;
 
@@ -89,7 +93,9 @@ pub(crate) trait Lane: Elem {
 }
 
 macro_rules! lanes {
-    ($($t:ty),*) => { $(impl Lane for $t {
+    ($($t:ty: $widest:ident),*) => { $(impl Lane for $t {
+        const WIDEST: Level = Level::$widest;
+
         fn of_number(number: Number) -> Self {
             match number {
                 Number::Int(v) => v as $t,
@@ -98,7 +104,7 @@ macro_rules! lanes {
         }
     })* };
 }
-lanes!(f64, f32, i64, i32, u8);
+lanes!(f64: Avx2, f32: Avx512, i64: Baseline, i32: Baseline, u8: Baseline);
 
 /// A number as a slot of an element type.
 pub(super) fn number_slot(number: Number, dtype: DType) -> u64 {

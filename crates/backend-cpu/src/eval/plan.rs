@@ -77,7 +77,6 @@ pub(super) struct Plan {
     /// Steps among scalars, done once per use.
     prelude: Vec<Step>,
     n_scalars: usize,
-    pub(super) n_registers: usize,
     /// The element type of each input.
     pub(super) inputs: SmallVec<[DType; 4]>,
     /// Bit i: input i is read.
@@ -158,12 +157,7 @@ pub(super) fn plan(op: &'static str, exprs: &[Expr], arguments: &Arguments, dtyp
     })
 }
 
-fn shared_plan(
-    op: &'static str,
-    exprs: &[Expr],
-    arguments: &Arguments,
-    dtypes: &[DType],
-) -> Result<(Key, Arc<Plan>)> {
+fn shared_plan(op: &'static str, exprs: &[Expr], arguments: &Arguments, dtypes: &[DType]) -> Result<(Key, Arc<Plan>)> {
     static PLANS: OnceLock<RwLock<HashMap<Key, Arc<Plan>>>> = OnceLock::new();
     let plans = PLANS.get_or_init(RwLock::default);
     let key = Key {
@@ -246,14 +240,13 @@ fn compile(exprs: &[Expr], programs: &[Arc<Program>], arguments: &Arguments, dty
             compiler.store(place, k as u16, outputs[k]);
         }
     }
-    let (steps, n_registers) = compiler.registers();
+    let steps = compiler.registers();
     Plan {
         cost_ps: steps.iter().map(|s| cost_ps(s.action, s.lane)).sum(),
         steps,
         constants: compiler.constants,
         prelude: compiler.prelude,
         n_scalars: compiler.n_scalars,
-        n_registers,
         inputs: SmallVec::from_slice(dtypes),
         reads: compiler.reads,
         outputs,
@@ -323,7 +316,7 @@ impl Compiler {
     }
 
     /// Gives every draft's result a register, free again after its last reader.
-    fn registers(&mut self) -> (Vec<Step>, usize) {
+    fn registers(&mut self) -> Vec<Step> {
         let mut n_readers = vec![0usize; self.drafts.len()];
         let mut last_reader = vec![0usize; self.drafts.len()];
         for (i, draft) in self.drafts.iter().enumerate() {
@@ -373,7 +366,7 @@ impl Compiler {
                 }
             }
         }
-        (steps, n_registers)
+        steps
     }
 }
 

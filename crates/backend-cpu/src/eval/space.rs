@@ -85,11 +85,6 @@ impl Space {
         Self { run: (n_rows * block).max(1), piece: rows * block, dims, split }
     }
 
-    /// Elements of a row of axis `split`.
-    pub(super) fn block(&self) -> usize {
-        self.dims[self.split + 1..].iter().product()
-    }
-
     /// The part of a piece that starts at element `start` and ends with the piece or before `end`.
     #[inline]
     pub(super) fn part(&self, start: usize, end: usize) -> Part {

@@ -51,3 +51,6 @@ pub(crate) fn run(op: &Map, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'
     }
     Ok(buffers.into_iter().map(Buffer::into_storage).collect())
 }
+
+#[cfg(test)]
+mod tests;
