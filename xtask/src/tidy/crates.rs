@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("crates/tensor-core", &[]),
     ("crates/backend-*", &["tensor-core"]),
     ("crates/nn-derive", &[]),
+    ("crates/ptx-emulator", &[]),
     ("crates/nn", &["nn-derive", "tensor-core"]),
     ("crates/data", &["tensor-core"]),
     (
