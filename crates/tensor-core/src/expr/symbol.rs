@@ -141,6 +141,8 @@ fn push(prim: Prim, operands: &[Sym]) -> Sym {
 
 impl Sym {
     /// A constant that is part of the structure, however odd its value: for coefficients of formulas.
+    ///
+    /// Structures and their kernels are kept for good: a number that changes from call to call is written as it is.
     pub fn lit(v: f64) -> Self {
         push(Prim::Lit(v.to_bits()), &[])
     }
@@ -342,4 +344,4 @@ macro_rules! from_numbers {
         fn from(v: $t) -> Self { Number::from(v).into() }
     })* };
 }
-from_numbers!(f64, f32, i32, i64);
+from_numbers!(f64, f32, i32, i64, usize);

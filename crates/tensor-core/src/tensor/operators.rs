@@ -36,7 +36,7 @@ macro_rules! numbers {
         fn operand(&self) -> Operand<'_> { (*self).into() }
     })* };
 }
-numbers!(f64, f32, i64, i32);
+numbers!(f64, f32, i64, i32, usize);
 
 #[track_caller]
 fn done(result: Result<Tensor>) -> Tensor {

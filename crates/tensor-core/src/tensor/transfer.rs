@@ -3,9 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::expr::build;
-use crate::{DType, Device, Element, Error, Expr, HostData, Op, Result, Tensor, stats};
-
-use super::create::uploaded;
+use crate::{DType, Device, Element, Error, Expr, HostData, HostView, Op, Result, Tensor, stats};
 
 impl Tensor {
     /// The elements on the host, row-major, in the tensor's own dtype. Waits for the device.
@@ -85,8 +83,13 @@ impl Tensor {
                 ),
             ));
         }
-        let data = self.to_host()?;
-        uploaded(op, data.as_slice(), self.shape().clone(), device)
+        let data = self.place().backend().download(self)?;
+        let shape = self.shape();
+        let device = device.physical().clone();
+        let storage = device.backend().upload(HostView { shape, data: data.as_slice() })?;
+        stats::count_copy(data.len() * data.dtype().size_bytes());
+        stats::count_wait();
+        Ok(Tensor::from_storage(storage, self.meta(), device))
     }
 
     /// This tensor without its history: the plain value below every interpreter, a constant for gradients.
