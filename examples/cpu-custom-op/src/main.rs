@@ -100,7 +100,7 @@ fn main() -> Result<()> {
     let huge = Tensor::full([1], 1e200, (&device, DType::F64))?;
     let zero = Tensor::zeros([1], (&device, DType::F64))?;
     println!(
-        "hypot(1e200, 1e200): closure {}, formula {}",
+        "hypot(1e200, 1e200): closure {:e}, formula {:e}",
         value(&hypot(&huge, &huge)?)?,
         value(&hypot_formula(&huge, &huge)?)?
     );

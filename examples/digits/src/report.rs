@@ -126,7 +126,7 @@ fn panel(
         .axis_style(INK.mix(0.5))
         .label_style(("sans-serif", 14, &INK))
         .x_desc("epoch")
-        .x_label_formatter(&|epoch| format!("{epoch:.0}"))
+        .x_label_formatter(&|epoch| if epoch.fract() == 0.0 { format!("{epoch:.0}") } else { String::new() })
         .draw()?;
     for (i, (name, colour)) in lines.into_iter().enumerate() {
         let points: Vec<_> =

@@ -45,8 +45,8 @@ fn tensors() -> Result<()> {
 
     // Ops return a `Result`; the operators + - * / are shorter, and panic where the method would return an error.
     let y = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3], &device)?;
-    println!("x + y = {}", x.add(&y)?);
-    println!("(x + y) / 2 = {}", (&x + &y) / 2.0);
+    println!("x + y:\n{}", x.add(&y)?);
+    println!("(x + y) / 2:\n{}", (&x + &y) / 2.0);
 
     // Nothing moves from one device to another unasked: that would be slow, and hard to see. Ops on tensors of two
     // devices are an error that says so. (Where there is only one device, a second CPU under another name stands in.)
@@ -55,7 +55,7 @@ fn tensors() -> Result<()> {
     let far = y.to(&other)?;
     println!("x on {device} + y on {other} fails:");
     println!("  {}", x.add(&far).expect_err("operands on two devices"));
-    println!("moved to one device: {}", x.add(&far.to(&device)?)?);
+    println!("moved to one device:\n{}", x.add(&far.to(&device)?)?);
 
     // Errors name the op, the rule and the operands.
     println!("shapes that do not fit fail too:");
@@ -74,10 +74,10 @@ fn a_layer() -> Result<()> {
     // Moving a model moves its parameters.
     let device = device::try_gpu(0);
     let layer = layer.to(&device)?;
-    println!("{layer} on {}, with {} parameters", layer.weight.device(), layer.n_parameters());
+    println!("{layer}\nIts weights are on {}.", layer.weight.device());
 
     let x = Tensor::ones([2, 3], &device)?;
-    println!("layer(x) = {}", layer.forward(&x)?);
+    println!("layer(x):\n{}", layer.forward(&x)?);
     Ok(())
 }
 

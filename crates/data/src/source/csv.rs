@@ -18,11 +18,10 @@ pub use table::{Column, Table};
 /// ```no_run
 /// use data::{Csv, Missing};
 ///
-/// # fn main() -> tensor_core::Result<()> {
-/// # let device: tensor_core::Device = panic!("a device");
+/// # fn load(device: &tensor_core::Device) -> tensor_core::Result<()> {
 /// let table = Csv::new().missing(Missing::DropRow).read("iris.csv")?;
-/// let x = table.numbers(&["sepal_length", "sepal_width"], &device)?;
-/// let (y, names) = table.classes("species", &device)?;
+/// let x = table.numbers(&["sepal_length", "sepal_width"], device)?;
+/// let (y, names) = table.classes("species", device)?;
 /// # Ok(())
 /// # }
 /// ```

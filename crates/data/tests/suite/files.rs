@@ -316,7 +316,7 @@ fn damage_never_panics() {
     let path = folder.path().join("file");
     for (reader, file) in files {
         for at in 0..file.len() {
-            for value in [0, 1, 0x7F, 0xFF, file[at] ^ 0x20] {
+            for value in [0, 0xFF, file[at] ^ 0x20] {
                 let mut damaged = file.clone();
                 damaged[at] = value;
                 std::fs::write(&path, &damaged).unwrap();
