@@ -126,13 +126,14 @@ impl Pool {
 
     #[cold]
     fn out_of_memory(&self, request: usize, refused: Refused) -> Error {
-        let limit = refused.limit_bytes.map_or(String::new(), |limit| format!(", limit {}", Binary(limit)));
+        let limit =
+            refused.limit_bytes.map_or(String::new(), |limit| format!(", limit {}", MemoryStatus::in_units(limit)));
         Error::out_of_memory(
             self.label.clone(),
             format!(
                 "out of memory: request {}, free {}{limit}; use a smaller batch, a smaller model or a lower precision",
-                Binary(request),
-                Binary(refused.free_bytes)
+                MemoryStatus::in_units(request),
+                MemoryStatus::in_units(refused.free_bytes)
             ),
         )
     }
@@ -263,16 +264,94 @@ fn system_memory() -> (Option<usize>, Option<usize>) {
     (total, free)
 }
 
-/// Bytes in binary units.
-struct Binary(usize);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl std::fmt::Display for Binary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        let power = (self.0.max(1).ilog2() / 10) as usize;
-        match power {
-            0 => write!(f, "{} bytes", self.0),
-            _ => write!(f, "{:.2} {}", self.0 as f64 / (1u64 << (10 * power)) as f64, units[power - 1]),
+    #[test]
+    fn classes_waste_an_eighth_at_most() {
+        let mut last = (0, 0);
+        for n_lines in (0..5000).chain((5000..1 << 40).step_by(7_777_777_777)) {
+            let (class, size) = class_of(n_lines);
+            assert!(size >= n_lines && size - n_lines <= n_lines / 8, "{n_lines} lines get {size}");
+            assert_eq!(class_of(size), (class, size), "a block goes back to the class it came from");
+            assert!((class, size) >= last && (class == last.0) == (size == last.1), "classes are in order of size");
+            last = (class, size);
         }
+    }
+
+    #[test]
+    fn a_steady_loop_stops_asking_the_system() {
+        let pool = Pool::new("cpu");
+        let step = || {
+            let a = pool.take::<f32>(1000).expect("memory");
+            let b = pool.take::<f64>(77).expect("memory");
+            drop(a);
+            let c = pool.take::<f32>(1001).expect("memory");
+            (b, c)
+        };
+        step();
+        let n = pool.n_system_allocations();
+        (0..10).for_each(|_| drop(step()));
+        assert_eq!((n, pool.n_system_allocations()), (2, 2));
+    }
+
+    #[test]
+    fn memory_is_counted_and_given_back() {
+        let pool = Pool::new("cpu");
+        let a = pool.take::<f32>(1 << 20).expect("memory");
+        let status = pool.status();
+        assert_eq!((status.used_bytes, status.reserved_bytes, status.peak_bytes), (4 << 20, 4 << 20, 4 << 20));
+        assert!(status.total_bytes >= status.free_bytes);
+        drop(a);
+        let status = pool.status();
+        assert_eq!((status.used_bytes, status.reserved_bytes, status.peak_bytes), (0, 4 << 20, 4 << 20));
+        pool.reset_peak();
+        pool.release_cached();
+        let status = pool.status();
+        assert_eq!((status.reserved_bytes, status.peak_bytes), (0, 0));
+        assert_eq!(pool.take::<u8>(0).expect("nothing is needed").bytes().len(), 0);
+    }
+
+    #[test]
+    fn a_limit_is_kept_and_its_error_says_what_to_do() {
+        let pool = Pool::new("cpu");
+        pool.set_limit(Some(1 << 20));
+        let a = pool.take::<u8>(512 << 10).expect("memory");
+        let error = pool.take::<f32>(1 << 18).expect_err("too much");
+        assert!(error.is_out_of_memory());
+        assert_eq!(
+            error.to_string(),
+            "cpu: out of memory: request 1.0 MiB, free 512.0 KiB, limit 1.0 MiB; use a smaller batch, a smaller model or a lower precision"
+        );
+        // What is kept for reuse makes way.
+        drop(a);
+        drop(pool.take::<f32>(1 << 18).expect("the cache was given back"));
+        assert_eq!(pool.status().reserved_bytes, 1 << 20);
+        pool.set_limit(None);
+        assert!(pool.take::<u8>(2 << 20).is_ok());
+    }
+
+    #[test]
+    fn absurd_requests_are_errors() {
+        let pool = Pool::new("cpu");
+        for n in [usize::MAX, usize::MAX / 8, isize::MAX as usize / 8, 1 << 46] {
+            assert!(pool.take::<f64>(n).expect_err("too much").is_out_of_memory());
+        }
+        assert_eq!((pool.status().used_bytes, pool.status().peak_bytes), (0, 0));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let pool = Pool::new("cpu");
+        for i in 0..40 {
+            drop(pool.take::<u8>((16 << 20) + (i << 21)).expect("memory"));
+        }
+        let status = pool.status();
+        assert!(status.reserved_bytes <= ALWAYS_KEPT_BYTES.max(2 * status.peak_bytes), "{status}");
+        // The latest are kept.
+        let n = pool.n_system_allocations();
+        drop(pool.take::<u8>((16 << 20) + (39 << 21)).expect("memory"));
+        assert_eq!(pool.n_system_allocations(), n);
     }
 }

@@ -59,6 +59,11 @@ impl Control {
         self.0.delay_ns.store(delay.as_nanos() as u64, Relaxed);
     }
 
+    /// How often memory was asked for.
+    pub fn n_allocations(&self) -> u64 {
+        self.0.n_allocations.load(Relaxed)
+    }
+
     /// How many ops and updates the device has run.
     pub fn n_ops(&self) -> u64 {
         self.0.n_ops.load(Relaxed)
@@ -72,6 +77,7 @@ struct Faults {
     allocations_left: AtomicU64,
     /// 0: no fault is set; else the smallest size that fails.
     largest_allocation: AtomicUsize,
+    n_allocations: AtomicU64,
     is_lost: AtomicBool,
     delay_ns: AtomicU64,
     n_ops: AtomicU64,
@@ -79,6 +85,7 @@ struct Faults {
 
 impl Faults {
     fn allocation(&self, bytes: usize) -> Result<()> {
+        self.n_allocations.fetch_add(1, Relaxed);
         let smallest_failing = self.largest_allocation.load(Relaxed);
         let is_too_large = smallest_failing != 0 && bytes >= smallest_failing;
         let left = self.allocations_left.load(Relaxed);
@@ -89,7 +96,8 @@ impl Faults {
             return Err(Error::out_of_memory(
                 self.label.clone(),
                 format!(
-                    "out of memory: request {bytes} bytes, free 0 bytes; use a smaller batch, a smaller model or a lower precision"
+                    "out of memory: request {}, free 0 B; use a smaller batch, a smaller model or a lower precision",
+                    MemoryStatus::in_units(bytes)
                 ),
             ));
         }
@@ -168,5 +176,62 @@ impl Backend for TestBackend {
 
     fn reset_peak(&self) {
         self.cpu.reset_peak();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_device_has_its_identity_and_memory() {
+        let (a, _) = test_device("sim", 0);
+        let (b, _) = test_device("sim", 1);
+        assert!(a != b && a != crate::device());
+        assert_eq!((a.label(), a.info().kind, b.info().index), ("sim:0", Kind::Other, 1));
+        let x = Tensor::ones([1000], &a).expect("memory");
+        assert!(a.memory().expect("known").used_bytes >= 4000);
+        assert_eq!(b.memory().expect("known").used_bytes, 0);
+        let y = Tensor::ones([1000], &b).expect("memory");
+        assert_eq!(
+            x.add(&y).expect_err("two devices").to_string(),
+            "add: operands are on different devices: lhs sim:0, rhs sim:1; move one with .to(&device)"
+        );
+        assert!(x.add(&y.to(&a).expect("moved")).is_ok());
+    }
+
+    #[test]
+    fn allocations_fail_on_request_and_work_again() {
+        let (device, control) = test_device("sim", 0);
+        let x = Tensor::ones([1000], &device).expect("memory");
+        control.fail_allocation_after(1);
+        let y = x.add(&x).expect("the next one is served");
+        let error = y.add(&x).expect_err("the one after is not");
+        assert!(error.is_out_of_memory());
+        assert_eq!(
+            error.to_string(),
+            "sim:0: out of memory: request 3.9 KiB, free 0 B; use a smaller batch, a smaller model or a lower precision"
+        );
+        assert_eq!(y.add(&x).and_then(|z| z.to_vec::<f32>()).expect("served again")[999], 3.0);
+        control.fail_allocations_above(Some(2000));
+        assert!(x.add(&x).is_err() && x.narrow(0, 0, 500).and_then(|x| x.add(&x)).is_ok());
+        control.fail_allocations_above(None);
+        assert!(x.add(&x).is_ok());
+    }
+
+    #[test]
+    fn a_lost_device_says_so_and_a_slow_one_takes_its_time() {
+        let (device, control) = test_device("sim", 0);
+        let x = Tensor::ones([2], &device).expect("memory");
+        control.set_lost(true);
+        assert!(x.add(&x).expect_err("lost").is_device_lost());
+        assert!(x.to_vec::<f32>().expect_err("lost").is_device_lost());
+        assert!(device.synchronize().expect_err("lost").is_device_lost());
+        control.set_lost(false);
+        control.set_delay(Duration::from_millis(5));
+        let start = std::time::Instant::now();
+        let y = x.add(&x).expect("works again");
+        assert!(start.elapsed() >= Duration::from_millis(5));
+        assert_eq!(y.to_vec::<f32>().expect("values"), [2.0, 2.0]);
     }
 }

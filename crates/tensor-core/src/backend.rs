@@ -182,27 +182,27 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// Bytes in binary units: `1.5 GiB`.
-fn binary(bytes: usize) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
-}
-
 impl MemoryStatus {
+    /// Bytes in binary units: `1.5 GiB`.
+    pub fn in_units(bytes: usize) -> String {
+        let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let mut value = bytes as f64;
+        let mut unit = 0;
+        while value >= 1024.0 && unit + 1 < units.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+    }
+
     /// What the device has and what of it is free, in words: `12.0 GiB of 24.0 GiB free (50.0 %)`.
     pub fn available(&self) -> String {
         match (self.free_bytes, self.total_bytes) {
             (Some(free), Some(total)) => {
                 let percent = 100.0 * free as f64 / total.max(1) as f64;
-                format!("{} of {} free ({percent:.1} %)", binary(free), binary(total))
+                format!("{} of {} free ({percent:.1} %)", Self::in_units(free), Self::in_units(total))
             }
-            (None, Some(total)) => format!("{} in all", binary(total)),
+            (None, Some(total)) => format!("{} in all", Self::in_units(total)),
             _ => "memory unknown".to_string(),
         }
     }
@@ -210,11 +210,17 @@ impl MemoryStatus {
 
 impl fmt::Display for MemoryStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "used {}", binary(self.used_bytes))?;
+        write!(f, "used {}", Self::in_units(self.used_bytes))?;
         if let Some(total) = self.limit_bytes.or(self.total_bytes) {
             let percent = 100.0 * self.used_bytes as f64 / total.max(1) as f64;
-            write!(f, " of {} ({percent:.1} %)", binary(total))?;
+            write!(f, " of {} ({percent:.1} %)", Self::in_units(total))?;
         }
-        write!(f, ", reserved {}, peak {}; {}", binary(self.reserved_bytes), binary(self.peak_bytes), self.available())
+        write!(
+            f,
+            ", reserved {}, peak {}; {}",
+            Self::in_units(self.reserved_bytes),
+            Self::in_units(self.peak_bytes),
+            self.available()
+        )
     }
 }

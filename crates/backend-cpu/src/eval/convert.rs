@@ -133,7 +133,8 @@ impl Conversion {
         }
     }
 
-    /// The steps from one element type to another; none when both are the same values in the same lane.
+    /// The steps from one element type to another; none when both are the same values in the same lane. To 16 bits
+    /// always rounds: what is computed of such a type has the precision of f32 until then.
     pub(super) fn between(from: DType, to: DType) -> Vec<Self> {
         let (source, target) = (LaneType::of(from), LaneType::of(to));
         let round = match to {
@@ -142,7 +143,7 @@ impl Conversion {
             _ => None,
         };
         match (to, round) {
-            _ if from == to => Vec::new(),
+            _ if from == to && round.is_none() => Vec::new(),
             (DType::Bool, _) => vec![Self::Truth],
             (_, Some(round)) => match source {
                 LaneType::F32 => vec![round],

@@ -69,6 +69,9 @@ impl Space {
     }
 
     fn cut(dims: SmallVec<[usize; 4]>) -> Self {
+        if dims.contains(&0) {
+            return Self { split: dims.len() - 1, dims, piece: 1, run: 1 };
+        }
         let mut split = dims.len() - 1;
         let mut block = 1;
         // As much as fits a register; long rows are cut within themselves.

@@ -20,3 +20,6 @@ pub(crate) fn run(op: &Concat, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
     }
     Ok(out.into_storages())
 }
+
+#[cfg(test)]
+mod tests;

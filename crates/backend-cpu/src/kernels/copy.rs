@@ -237,3 +237,6 @@ impl<T: Word> Kernel for Tiles<'_, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,3 +20,6 @@ pub(crate) fn run(op: &Pad, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'
     copy::into_part(meta.dtype, buffer(x).bytes(), x.layout(), out.bytes_mut(), offset, &strides);
     Ok(out.into_storages())
 }
+
+#[cfg(test)]
+mod tests;

@@ -123,3 +123,6 @@ fn store(numbers: &[f32], dtype: DType, out: &mut [u8]) {
         _ => out.copy_from_slice(&cast_slice(numbers)[..out.len()]),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,3 +142,6 @@ fn apply(rule: &UpdateRule, targets: &mut [Target<'_>], evaluators: &Evaluators)
         bound.worker().run(start, len, &[], &mut piece);
     });
 }
+
+#[cfg(test)]
+mod tests;
