@@ -10,6 +10,7 @@ pub(crate) mod softmax;
 pub(crate) mod normalize;
 pub(crate) mod cross_entropy;
 pub(crate) mod concat;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod custom;
 pub(crate) mod dense;
@@ -41,9 +42,9 @@ pub(crate) fn execute(op: &Op, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
         Op::ArgReduce(op) => arg_reduce::run(op, inputs, outputs, cx),
         Op::Scan(op) => scan::run(op, inputs, outputs, cx),
         Op::MatMul(op) => matmul::run(op, inputs, outputs, cx),
-        Op::Conv(_) => missing(op),
-        Op::ConvInputGrad(_) => missing(op),
-        Op::ConvWeightGrad(_) => missing(op),
+        Op::Conv(op) => conv::run(op, inputs, outputs, cx),
+        Op::ConvInputGrad(op) => conv::input_grad(op, inputs, outputs, cx),
+        Op::ConvWeightGrad(op) => conv::weight_grad(op, inputs, outputs, cx),
         Op::Pool(op) => pool::run(op, inputs, outputs, cx),
         Op::AvgPoolGrad(op) => pool::avg_pool_grad(op, inputs, outputs, cx),
         Op::Gather(op) => gather::run(op, inputs, outputs, cx),
