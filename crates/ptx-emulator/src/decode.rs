@@ -49,21 +49,33 @@ impl<'a> Dec<'_, '_, 'a> {
             "add" | "sub" | "mul" | "mad" | "fma" | "min" | "max" | "abs" | "neg" | "div" | "rem" | "addc" | "subc"
             | "madc" | "mul24" | "mad24" | "sad" | "dp4a" | "dp2a" => self.arith(),
             "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" | "copysign" | "testp" => self.function(),
-            "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "popc" | "clz" | "bfind" | "fns"
-            | "brev" | "bfe" | "bfi" | "bmsk" | "szext" | "prmt" => self.bits(),
+            "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "popc" | "clz" | "bfind"
+            | "fns" | "brev" | "bfe" | "bfi" | "bmsk" | "szext" | "prmt" => self.bits(),
             "setp" | "set" | "selp" | "slct" => self.compare(),
             "cvt" | "cvta" | "isspacep" => self.convert(),
             "mov" => self.mov(),
-            "ld" | "ldu" | "st" | "atom" | "red" | "prefetch" | "prefetchu" | "applypriority" | "discard" => self.memory(),
+            "ld" | "ldu" | "st" | "atom" | "red" | "prefetch" | "prefetchu" | "applypriority" | "discard" => {
+                self.memory()
+            }
             "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "brkpt" | "bar" | "barrier" | "membar" | "fence"
             | "nanosleep" | "pmevent" | "setmaxnreg" | "griddepcontrol" => self.control(),
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(),
             "cp" | "mbarrier" => self.copy(),
             "ldmatrix" | "stmatrix" | "movmatrix" | "mma" | "wmma" => self.matrix(),
-            "wgmma" | "tensormap" | "multimem" | "tcgen05" | "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq"
-            | "getctarank" | "mapa" | "clusterlaunchcontrol" => {
-                self.error("not supported by this emulator")
-            }
+            "wgmma"
+            | "tensormap"
+            | "multimem"
+            | "tcgen05"
+            | "tex"
+            | "tld4"
+            | "txq"
+            | "suld"
+            | "sust"
+            | "sured"
+            | "suq"
+            | "getctarank"
+            | "mapa"
+            | "clusterlaunchcontrol" => self.error("not supported by this emulator"),
             _ => self.error("unknown instruction"),
         }
     }

@@ -338,7 +338,8 @@ impl Device {
         }
         let mut stats = Stats::default();
         let lines = &loaded.module.0.lines;
-        let mut machine = Machine::new(program, lines, &mut self.global, &options, &mut stats, args, geometry, self.time);
+        let mut machine =
+            Machine::new(program, lines, &mut self.global, &options, &mut stats, args, geometry, self.time);
         let result = machine.run();
         self.time = machine.time + 1;
         self.stats.add(&stats);

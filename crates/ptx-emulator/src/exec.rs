@@ -215,7 +215,10 @@ impl<'a> Machine<'a> {
             _ => block.turn % n,
         };
         let descending = self.options.order == Order::Descending;
-        let found = (0..n).map(|i| (first + i) % n).map(|i| if descending { n - 1 - i } else { i }).find(|i| ready(&block.warps[*i]))?;
+        let found = (0..n)
+            .map(|i| (first + i) % n)
+            .map(|i| if descending { n - 1 - i } else { i })
+            .find(|i| ready(&block.warps[*i]))?;
         block.turn = if descending { n - 1 - found } else { found } + 1;
         Some(found)
     }

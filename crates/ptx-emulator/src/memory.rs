@@ -114,7 +114,14 @@ impl Region {
 
     /// Checks and records a read of an aligned range.
     #[inline(always)]
-    pub(crate) fn read(&mut self, at: usize, len: usize, lane: u32, touch: &Touch<'_>, watch: Watch) -> Result<(), Problem> {
+    pub(crate) fn read(
+        &mut self,
+        at: usize,
+        len: usize,
+        lane: u32,
+        touch: &Touch<'_>,
+        watch: Watch,
+    ) -> Result<(), Problem> {
         if let Some(pending) = &self.pending
             && pending.any(at, len)
         {
@@ -161,8 +168,8 @@ impl Region {
             for i in at >> 2..(at + len).div_ceil(4) {
                 let cell = self.shadow[i];
                 if let Err(conflict) = cell.check_write(touch, lane, bytes) {
-                    let together = !watch.same_value && conflict.was_write && cell.written_by_this(touch);
-                    if !(together && same(&self.data[at..at + len])) {
+                    let harmless = !watch.same_value && conflict.was_write;
+                    if !(harmless && same(&self.data[at..at + len])) {
                         return Err(Problem::Race(conflict));
                     }
                 }
@@ -245,7 +252,10 @@ impl Global {
     pub(crate) fn alloc(&mut self, len: u64, name: String) -> Result<u64> {
         let free = self.limit.saturating_sub(self.used);
         if len > free {
-            return Err(Error::out_of_memory(format!("alloc: out of memory: asked for {len} bytes, {free} of {} are free", self.limit)));
+            return Err(Error::out_of_memory(format!(
+                "alloc: out of memory: asked for {len} bytes, {free} of {} are free",
+                self.limit
+            )));
         }
         let base = self.next;
         self.next = (base + len + RED_ZONE).next_multiple_of(ALIGN);

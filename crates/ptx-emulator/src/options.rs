@@ -48,11 +48,13 @@ pub struct Checks {
     pub races: bool,
     /// Reads of memory that nothing wrote.
     pub uninitialised_memory: bool,
-    /// Reads of registers that nothing wrote.
+    /// Addresses, conditions and stored values that depend on a register that nothing wrote.
     pub uninitialised_registers: bool,
+    /// Any read of a register that nothing wrote, though compilers make some whose result is never used.
+    pub unwritten_reads: bool,
     /// Barriers of a block from which threads have exited. PTX allows it; hardly anyone means it.
     pub exited_at_barrier: bool,
-    /// Lanes of one instruction that store the same value at the same address.
+    /// Races of writes that store the same value, which compilers make where threads share a result.
     pub same_value_writes: bool,
     /// Integer division by zero.
     pub division_by_zero: bool,
@@ -64,6 +66,7 @@ impl Default for Checks {
             races: true,
             uninitialised_memory: true,
             uninitialised_registers: true,
+            unwritten_reads: false,
             exited_at_barrier: true,
             same_value_writes: false,
             division_by_zero: true,

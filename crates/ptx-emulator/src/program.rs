@@ -2,8 +2,8 @@
 
 use crate::error::Pos;
 use crate::types::{Class, Reg, Row, Row64, Space, Ty};
-use crate::value::convert::Conversion;
 use crate::value::approx::Approx;
+use crate::value::convert::Conversion;
 use std::sync::Arc;
 
 /// A lane-wise function of up to four rows.
@@ -158,10 +158,15 @@ pub(crate) enum MbarOp {
     /// Arrive and expect no completion of asynchronous copies.
     ArriveDrop,
     /// Complete the thread's asynchronous copies, then arrive.
-    CopyArrive { noinc: bool },
+    CopyArrive {
+        noinc: bool,
+    },
     ExpectTx,
     ArriveExpectTx,
-    TestWait { parity: bool, try_wait: bool },
+    TestWait {
+        parity: bool,
+        try_wait: bool,
+    },
     PendingCount,
 }
 
@@ -296,31 +301,98 @@ pub(crate) struct Carry {
 
 #[derive(Clone)]
 pub(crate) enum Instr {
-    Map32 { f: Fn32, d: u16, s: [u16; 4] },
+    Map32 {
+        f: Fn32,
+        d: u16,
+        s: [u16; 4],
+    },
     /// Sources are widened with zeros, the result cut to the destination.
-    Map64 { f: Fn64, d: Reg, s: [Reg; 4] },
-    Convert { how: Conversion, d: Reg, s: [Reg; 2] },
-    Approx { f: Approx, d: Reg, s: [Reg; 2] },
+    Map64 {
+        f: Fn64,
+        d: Reg,
+        s: [Reg; 4],
+    },
+    Convert {
+        how: Conversion,
+        d: Reg,
+        s: [Reg; 2],
+    },
+    Approx {
+        f: Approx,
+        d: Reg,
+        s: [Reg; 2],
+    },
     Carry(Box<Carry>),
     /// Comes before a division.
-    CheckDivisor { s: Reg },
-    Setp { f: Compare, d: Option<u16>, other: Option<u16>, s: [Reg; 2], combine: Option<(Bool, PredArg)> },
+    CheckDivisor {
+        s: Reg,
+    },
+    Setp {
+        f: Compare,
+        d: Option<u16>,
+        other: Option<u16>,
+        s: [Reg; 2],
+        combine: Option<(Bool, PredArg)>,
+    },
     /// `set`: all ones, or 1.0 in the given bits.
-    Set { f: Compare, d: Reg, one: u32, s: [Reg; 2], combine: Option<(Bool, PredArg)> },
+    Set {
+        f: Compare,
+        d: Reg,
+        one: u32,
+        s: [Reg; 2],
+        combine: Option<(Bool, PredArg)>,
+    },
     /// Two halves compared: one predicate for each.
-    SetpHalves { f: [Compare; 2], d: Option<u16>, other: Option<u16>, s: [Reg; 2], combine: Option<(Bool, PredArg)> },
-    Select { d: Reg, a: Reg, b: Reg, p: PredArg },
-    PredLogic { op: Bool, d: u16, a: PredArg, b: PredArg },
-    PredMove { d: u16, a: PredArg },
+    SetpHalves {
+        f: [Compare; 2],
+        d: Option<u16>,
+        other: Option<u16>,
+        s: [Reg; 2],
+        combine: Option<(Bool, PredArg)>,
+    },
+    Select {
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        p: PredArg,
+    },
+    PredLogic {
+        op: Bool,
+        d: u16,
+        a: PredArg,
+        b: PredArg,
+    },
+    PredMove {
+        d: u16,
+        a: PredArg,
+    },
     /// A predicate as a number: 1 or 0.
-    Pack { d: Reg, s: Box<[Reg]>, bits: u32 },
-    Unpack { d: Box<[Option<Reg>]>, s: Reg, bits: u32 },
-    LoadParam { d: Box<[Option<Reg>]>, ty: Ty, offset: u32, width: u32 },
+    Pack {
+        d: Reg,
+        s: Box<[Reg]>,
+        bits: u32,
+    },
+    Unpack {
+        d: Box<[Option<Reg>]>,
+        s: Reg,
+        bits: u32,
+    },
+    LoadParam {
+        d: Box<[Option<Reg>]>,
+        ty: Ty,
+        offset: u32,
+        width: u32,
+    },
     Load(Box<Access>),
     Store(Box<Access>),
     Atomic(Box<Atomic>),
-    Bra { target: u32 },
-    Brx { index: Reg, targets: Box<[u32]> },
+    Bra {
+        target: u32,
+    },
+    Brx {
+        index: Reg,
+        targets: Box<[u32]>,
+    },
     Call(Box<Call>),
     Ret,
     Exit,
@@ -328,23 +400,55 @@ pub(crate) enum Instr {
     Nop,
     Yield,
     Bar(Box<Barrier>),
-    BarWarp { mask: u16 },
+    BarWarp {
+        mask: u16,
+    },
     Fence,
     Shfl(Box<Shfl>),
-    Vote { mode: VoteMode, d: Reg, p: PredArg, mask: u16 },
-    Match { all: bool, d: Reg, pred: Option<u16>, s: Reg, mask: u16 },
-    Redux { f: fn(u32, u32) -> u32, d: u16, s: u16, mask: u16 },
-    ActiveMask { d: u16 },
-    Elect { d: Option<u16>, p: u16, mask: u16 },
-    Clock { kind: Clock, d: Reg },
+    Vote {
+        mode: VoteMode,
+        d: Reg,
+        p: PredArg,
+        mask: u16,
+    },
+    Match {
+        all: bool,
+        d: Reg,
+        pred: Option<u16>,
+        s: Reg,
+        mask: u16,
+    },
+    Redux {
+        f: fn(u32, u32) -> u32,
+        d: u16,
+        s: u16,
+        mask: u16,
+    },
+    ActiveMask {
+        d: u16,
+    },
+    Elect {
+        d: Option<u16>,
+        p: u16,
+        mask: u16,
+    },
+    Clock {
+        kind: Clock,
+        d: Reg,
+    },
     CopyAsync(Box<CopyAsync>),
     CopyCommit,
     /// All but so many of the newest groups; `None` for everything, committed or not.
-    CopyWait { groups: Option<u32> },
+    CopyWait {
+        groups: Option<u32>,
+    },
     Mbar(Box<Mbar>),
     LoadMatrix(Box<MatrixMove>),
     StoreMatrix(Box<MatrixMove>),
-    MoveMatrix { d: u16, s: u16 },
+    MoveMatrix {
+        d: u16,
+        s: u16,
+    },
     Mma(Box<Mma>),
     WmmaLoad(Box<WmmaMove>),
     WmmaStore(Box<WmmaMove>),

@@ -203,12 +203,6 @@ impl Cell {
         Ok(())
     }
 
-    /// Whether the last write is by the same instruction, whose lanes may store one value together.
-    #[inline(always)]
-    pub(crate) fn written_by_this(&self, touch: &Touch<'_>) -> bool {
-        self.write.time == touch.now && self.write.who == touch.who && self.write.pc() == touch.pc
-    }
-
     #[inline(always)]
     pub(crate) fn remember_write(&mut self, touch: &Touch<'_>, lane: u32, bytes: u32) {
         if self.write.time == touch.now && self.write.who == touch.who && self.write.bytes() & bytes == 0 {

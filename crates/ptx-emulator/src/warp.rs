@@ -170,6 +170,17 @@ impl Warp {
         }
     }
 
+    /// Makes a register count as never written in some lanes.
+    #[inline(always)]
+    pub(crate) fn poison(&mut self, reg: Reg, lanes: u32) {
+        let row = usize::from(reg.row);
+        match reg.class {
+            Class::R => self.narrow_set[row] &= !lanes,
+            Class::W => self.wide_set[row] &= !lanes,
+            Class::P => self.preds_set[row] &= !lanes,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn value(&self, reg: Reg, lane: usize) -> u64 {
         let row = usize::from(reg.row);

@@ -229,7 +229,9 @@ fn product(part: char, ty: Ty, add: bool) -> Option<Kernel> {
         ('l', U32 | S32, true) => n!(a, b, c => a.wrapping_mul(b).wrapping_add(c)),
         ('l', U64 | S64, true) => w!(a, b, c => a.wrapping_mul(b).wrapping_add(c)),
         ('h', U16, true) => n!(a, b, c => (a.wrapping_mul(b) >> 16).wrapping_add(c) & 0xffff),
-        ('h', S16, true) => n!(a, b, c => ((i32::from(a as i16) * i32::from(b as i16)) as u32 >> 16).wrapping_add(c) & 0xffff),
+        ('h', S16, true) => {
+            n!(a, b, c => ((i32::from(a as i16) * i32::from(b as i16)) as u32 >> 16).wrapping_add(c) & 0xffff)
+        }
         ('h', U32, true) => n!(a, b, c => ((u64::from(a) * u64::from(b) >> 32) as u32).wrapping_add(c)),
         ('h', S32, true) => n!(a, b, c => ((i64::from(a as i32) * i64::from(b as i32) >> 32) as u32).wrapping_add(c)),
         ('h', U64, true) => w!(a, b, c => ((u128::from(a) * u128::from(b) >> 64) as u64).wrapping_add(c)),

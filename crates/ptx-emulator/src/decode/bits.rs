@@ -4,8 +4,8 @@ use super::{Dec, Decoded};
 use crate::error::Result;
 use crate::program::{Bool, Compare, Instr, PredArg};
 use crate::types::{Class, Reg, Ty};
-use crate::value::half::{bf16_value, f16_value};
 use crate::value::float::flush;
+use crate::value::half::{bf16_value, f16_value};
 use crate::value::int;
 use crate::value::kernel::{Kernel, cmp, n, w};
 
@@ -50,8 +50,14 @@ impl Dec<'_, '_, '_> {
                 self.map(kernel, ty, &[ty, U32, U32])
             }
             "bfi" => match self.ty_of(&[B32, B64])? {
-                B64 => self.map(w!(a, b, c, f => int::insert(a, b, c as u32, f as u32, 64)), B64, &[B64, B64, U32, U32]),
-                ty => self.map(n!(a, b, c, f => int::insert(a.into(), b.into(), c, f, 32) as u32), ty, &[ty, ty, U32, U32]),
+                B64 => {
+                    self.map(w!(a, b, c, f => int::insert(a, b, c as u32, f as u32, 64)), B64, &[B64, B64, U32, U32])
+                }
+                ty => self.map(
+                    n!(a, b, c, f => int::insert(a.into(), b.into(), c, f, 32) as u32),
+                    ty,
+                    &[ty, ty, U32, U32],
+                ),
             },
             "bmsk" => {
                 let wrap = self.required(&[("clamp", false), ("wrap", true)])?;
@@ -217,7 +223,8 @@ impl Dec<'_, '_, '_> {
 
     fn comparison(&mut self) -> Result<(&'static str, Option<Bool>, bool)> {
         let names = [
-            "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
+            "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu",
+            "num", "nan",
         ];
         let how = self.required(&names.map(|name| (name, name)))?;
         let combine = self.one_of(&[("and", Bool::And), ("or", Bool::Or), ("xor", Bool::Xor)]);

@@ -42,7 +42,17 @@ impl<'a> Dec<'_, '_, 'a> {
             }
             "fence" => {
                 self.left.retain(|modifier| !modifier.starts_with("proxy") && !modifier.contains("::"));
-                self.any_flag(&["sc", "acq_rel", "acquire", "release", "mbarrier_init", "async", "alias", "proxy", "global"]);
+                self.any_flag(&[
+                    "sc",
+                    "acq_rel",
+                    "acquire",
+                    "release",
+                    "mbarrier_init",
+                    "async",
+                    "alias",
+                    "proxy",
+                    "global",
+                ]);
                 self.scope();
                 Ok(vec![Instr::Fence])
             }
@@ -161,8 +171,14 @@ impl<'a> Dec<'_, '_, 'a> {
         self.flag("cta");
         let kind = self.required(&[("sync", 's'), ("arrive", 'a'), ("red", 'r')])?;
         let aligned = self.flag("aligned") || self.stmt.opcode == "bar";
-        let mut barrier =
-            Barrier { kind: BarKind::Sync, aligned, id: self.lower.constant(crate::types::Class::R, 0)?, count: None, dst: None, pred: None };
+        let mut barrier = Barrier {
+            kind: BarKind::Sync,
+            aligned,
+            id: self.lower.constant(crate::types::Class::R, 0)?,
+            count: None,
+            dst: None,
+            pred: None,
+        };
         if kind != 'r' {
             self.count_between(1, 2)?;
             barrier.id = self.src(0, U32)?;
@@ -177,7 +193,8 @@ impl<'a> Dec<'_, '_, 'a> {
             }
             return Ok(vec![Instr::Bar(Box::new(barrier))]);
         }
-        barrier.kind = self.required(&[("popc", BarKind::RedPopc), ("and", BarKind::RedAnd), ("or", BarKind::RedOr)])?;
+        barrier.kind =
+            self.required(&[("popc", BarKind::RedPopc), ("and", BarKind::RedAnd), ("or", BarKind::RedOr)])?;
         let ty = self.ty_of(&[U32, Pred])?;
         if (ty == U32) != (barrier.kind == BarKind::RedPopc) {
             return self.error("`.popc` gives .u32, `.and` and `.or` give .pred");

@@ -80,7 +80,9 @@ impl Dec<'_, '_, '_> {
             _ if from.is_int() && to.is_int() => float_mode.is_none() && int_mode.is_none(),
             _ if from.is_int() => float_mode.is_some(),
             _ if to.is_int() => int_mode.is_some(),
-            _ if from.bits() > to.bits() || (from, to) == (Bf16, F16) || (from, to) == (F16, Bf16) => float_mode.is_some(),
+            _ if from.bits() > to.bits() || (from, to) == (Bf16, F16) || (from, to) == (F16, Bf16) => {
+                float_mode.is_some()
+            }
             _ if from == to => float_mode.is_none(),
             _ => float_mode.is_none() && int_mode.is_none(),
         };

@@ -39,7 +39,13 @@ impl Dec<'_, '_, '_> {
             self.require_flags(&["b64"])?;
             self.count(1)?;
             let address = self.address_at(0, space)?;
-            return Ok(vec![Instr::Mbar(Box::new(Mbar { op: MbarOp::CopyArrive { noinc }, space, address, dst: None, arg: None }))]);
+            return Ok(vec![Instr::Mbar(Box::new(Mbar {
+                op: MbarOp::CopyArrive { noinc },
+                space,
+                address,
+                dst: None,
+                arg: None,
+            }))]);
         }
         self.copy_bytes()
     }

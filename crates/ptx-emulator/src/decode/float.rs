@@ -45,7 +45,11 @@ impl Dec<'_, '_, '_> {
             } else {
                 Kernel::W(float::simple64(op))
             };
-            return if matches!(op, "abs" | "neg") { self.map(kernel, ty, &[ty]) } else { self.map(kernel, ty, &[ty; 2]) };
+            return if matches!(op, "abs" | "neg") {
+                self.map(kernel, ty, &[ty])
+            } else {
+                self.map(kernel, ty, &[ty; 2])
+            };
         }
         if approx || full {
             if op != "div" || ty != F32 {

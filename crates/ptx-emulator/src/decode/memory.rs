@@ -100,7 +100,10 @@ impl<'a> Dec<'_, '_, 'a> {
                 }
                 let end = at + i64::from(ty.bytes()) * vector as i64;
                 if at < i64::from(offset) || end > i64::from(offset + bytes) {
-                    return self.error(format!("bytes {at}..{end} lie outside the parameter, which has {offset}..{}", offset + bytes));
+                    return self.error(format!(
+                        "bytes {at}..{end} lie outside the parameter, which has {offset}..{}",
+                        offset + bytes
+                    ));
                 }
                 if at % (i64::from(ty.bytes()) * vector as i64) != 0 {
                     return self.error(format!("offset {at} is not aligned to {} bytes", ty.bytes() as usize * vector));
@@ -234,7 +237,9 @@ impl<'a> Dec<'_, '_, 'a> {
         let operand = self.operand(i)?;
         match self.lower.place(&operand, space)? {
             Place::Dynamic(address) => Ok(address),
-            Place::KernelParam { .. } | Place::CallParam(_) => self.error("a parameter is not memory that can be used here"),
+            Place::KernelParam { .. } | Place::CallParam(_) => {
+                self.error("a parameter is not memory that can be used here")
+            }
         }
     }
 }

@@ -93,7 +93,8 @@ pub(super) fn check(ast: &Ast<'_>, stmt: &Stmt<'_>) -> Result<()> {
     let error = |message: String| Err(Error::parse(stmt.pos, message));
     let has = |modifier: &&str| stmt.mods.contains(modifier);
     let opcode = stmt.opcode;
-    let floating = stmt.mods.iter().any(|modifier| matches!(*modifier, "f32" | "f64" | "f16" | "f16x2" | "bf16" | "bf16x2"));
+    let floating =
+        stmt.mods.iter().any(|modifier| matches!(*modifier, "f32" | "f64" | "f16" | "f16x2" | "bf16" | "bf16x2"));
     let rounded = stmt.mods.iter().any(|modifier| matches!(*modifier, "rn" | "rz" | "rm" | "rp"));
     if matches!(opcode, "add" | "sub" | "mul") && floating && !rounded {
         return error(format!("{opcode}: strict mode wants a rounding such as .rn: without one it may be fused"));
@@ -106,7 +107,10 @@ pub(super) fn check(ast: &Ast<'_>, stmt: &Stmt<'_>) -> Result<()> {
         }
         if ast.version < *version {
             let (major, minor) = ast.version;
-            return error(format!("{opcode}{what} needs version {}.{}: the module's is {major}.{minor}", version.0, version.1));
+            return error(format!(
+                "{opcode}{what} needs version {}.{}: the module's is {major}.{minor}",
+                version.0, version.1
+            ));
         }
     }
     Ok(())

@@ -79,7 +79,11 @@ impl Dec<'_, '_, '_> {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if self.flag("sync") { Ok(()) } else { self.error("the form without `.sync` is gone: name the lanes with `.sync`") }
+        if self.flag("sync") {
+            Ok(())
+        } else {
+            self.error("the form without `.sync` is gone: name the lanes with `.sync`")
+        }
     }
 
     fn redux(&mut self) -> Decoded {

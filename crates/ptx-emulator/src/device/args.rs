@@ -43,7 +43,10 @@ pub(super) fn pack(program: &Program, args: &[Arg]) -> Result<Vec<u8>> {
     for (i, (param, arg)) in program.params.iter().zip(args).enumerate() {
         if arg.0.len() != param.bytes as usize {
             let (expected, found) = (param.bytes, arg.0.len());
-            return Err(Error::usage(format!("{name}: argument {i} ({}) has {expected} bytes: found {found}", param.name)));
+            return Err(Error::usage(format!(
+                "{name}: argument {i} ({}) has {expected} bytes: found {found}",
+                param.name
+            )));
         }
         let at = param.offset as usize;
         blob[at..at + arg.0.len()].copy_from_slice(&arg.0);

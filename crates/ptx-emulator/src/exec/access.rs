@@ -97,7 +97,9 @@ impl Machine<'_> {
                             let value = region.get(at + i * size, size);
                             let value = if extends { widen(value, access.ty, access.width) } else { value };
                             match reg {
-                                Some(Reg { class: Class::R, row }) => warp.narrow[usize::from(*row)][lane] = value as u32,
+                                Some(Reg { class: Class::R, row }) => {
+                                    warp.narrow[usize::from(*row)][lane] = value as u32
+                                }
                                 Some(reg) => warp.wide[usize::from(reg.row)][lane] = value,
                                 None => {}
                             }
@@ -128,7 +130,10 @@ impl Machine<'_> {
             && self.options.checks.uninitialised_memory
             && !warp.local_set[at..at + bytes].iter().all(|set| *set)
         {
-            let fault = Fault::new(Finding::UninitialisedMemory, format!("reads {bytes} bytes of local memory that nothing wrote"));
+            let fault = Fault::new(
+                Finding::UninitialisedMemory,
+                format!("reads {bytes} bytes of local memory that nothing wrote"),
+            );
             return Err(fault.at(space, address).lanes(1 << lane));
         }
         for (i, reg) in access.regs.iter().enumerate() {
@@ -264,7 +269,14 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn touch_at<'c>(&self, block: u32, warp: &Warp, clock: &'c Clock, floor: u32, atomic: bool) -> Touch<'c> {
+    pub(super) fn touch_at<'c>(
+        &self,
+        block: u32,
+        warp: &Warp,
+        clock: &'c Clock,
+        floor: u32,
+        atomic: bool,
+    ) -> Touch<'c> {
         let who = block.wrapping_mul(self.warps).wrapping_add(warp.index);
         Touch { now: self.time, who, floor, clock, pc: warp.pc, atomic }
     }
@@ -386,7 +398,9 @@ impl Machine<'_> {
             if reads && let Some(released) = places.get(&address) {
                 warp.clock.join(released);
             }
-            if (!reads || release_now) && let Some(fenced) = &warp.fenced {
+            if (!reads || release_now)
+                && let Some(fenced) = &warp.fenced
+            {
                 places.entry(address).or_insert_with(|| fenced.clone()).join(fenced);
             }
         }

@@ -62,7 +62,13 @@ fn combine(op: AtomOp, ty: Ty, old: u64, new: u64, compare: u64, flushes: bool) 
         (AtomOp::Or, _) => old | new,
         (AtomOp::Xor, _) => old ^ new,
         (AtomOp::Exch, _) => new,
-        (AtomOp::Cas, _) => if old == compare { new } else { old },
+        (AtomOp::Cas, _) => {
+            if old == compare {
+                new
+            } else {
+                old
+            }
+        }
         (AtomOp::Inc, _) => u64::from(if a32 >= b32 { 0 } else { a32 + 1 }),
         (AtomOp::Dec, _) => u64::from(if a32 == 0 || a32 > b32 { b32 } else { a32 - 1 }),
         (AtomOp::Add, Ty::F32) => {

@@ -74,7 +74,9 @@ impl Machine<'_> {
         if let Some((first, place)) = state.first {
             let elsewhere = state.expected != expected || (expected.is_none() && place != warp.pc);
             if elsewhere && bar.aligned {
-                let message = format!("barrier {id}: warps wait for it at different instructions, or for different numbers of threads");
+                let message = format!(
+                    "barrier {id}: warps wait for it at different instructions, or for different numbers of threads"
+                );
                 let mut fault = Fault::new(Finding::BarrierDivergence, message).lanes(mask);
                 fault.elsewhere = Some((first, place));
                 return Err(fault);
@@ -145,7 +147,8 @@ impl Machine<'_> {
             let other = if i as u32 == warp.index { warp } else { other };
             let gone = other.born & !other.alive;
             if gone != 0 {
-                let message = format!("the barrier opens without threads that have exited: warp {i}, lanes {gone:#010x}");
+                let message =
+                    format!("the barrier opens without threads that have exited: warp {i}, lanes {gone:#010x}");
                 return Err(Fault::new(Finding::ExitedAtBarrier, message).lanes(warp.active));
             }
         }
@@ -185,14 +188,17 @@ impl Machine<'_> {
             if state.expected.is_some() {
                 continue;
             }
-            let waits = |index: u32| state.waiting.iter().filter(|w| w.warp == index).fold(0, |lanes, w| lanes | w.lanes);
+            let waits =
+                |index: u32| state.waiting.iter().filter(|w| w.warp == index).fold(0, |lanes, w| lanes | w.lanes);
             let mut others = block.warps.iter().filter(|warp| warp.alive & !waits(warp.index) != 0);
             if others.next().is_none() {
                 let (warp, pc) = state.first.unwrap_or((0, 0));
                 let lanes = waits(warp);
                 let gone = block.warps.iter().map(|warp| (warp.born & !warp.alive).count_ones()).sum::<u32>();
                 if self.options.checks.exited_at_barrier && gone > 0 {
-                    let message = format!("threads wait at a barrier that {gone} threads of the block can no longer reach: they have exited");
+                    let message = format!(
+                        "threads wait at a barrier that {gone} threads of the block can no longer reach: they have exited"
+                    );
                     let mut fault = Fault::new(Finding::ExitedAtBarrier, message).lanes(lanes);
                     fault.pc = Some(pc);
                     return Err((warp as usize, fault));
@@ -236,14 +242,16 @@ impl Machine<'_> {
             let missing = named & !mask;
             let exited = missing & !warp.alive;
             if exited != 0 {
-                let message = format!("the mask {named:#010x} names lanes {exited:#010x}, which have exited or do not exist");
+                let message =
+                    format!("the mask {named:#010x} names lanes {exited:#010x}, which have exited or do not exist");
                 return Err(Fault::new(Finding::WarpDivergence, message).lanes(mask));
             }
             if missing != 0 {
                 let message = format!("the mask {named:#010x} names lanes {missing:#010x}, which are elsewhere");
                 let mut fault = Fault::new(Finding::WarpDivergence, message).lanes(mask);
                 let other = missing.trailing_zeros() as usize;
-                fault.elsewhere = Some((warp.index, if warp.active >> other & 1 == 1 { warp.pc } else { warp.pcs[other] }));
+                fault.elsewhere =
+                    Some((warp.index, if warp.active >> other & 1 == 1 { warp.pc } else { warp.pcs[other] }));
                 return Err(fault);
             }
         }

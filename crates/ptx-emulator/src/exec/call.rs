@@ -1,8 +1,8 @@
 //! Calls of functions. Every function has its registers once per warp, so none may call itself.
 
+use super::Machine;
 use super::fault::Fault;
 use super::step::{Next, Step};
-use super::Machine;
 use crate::program::{Call, FUNCTION_WINDOW, Instr, Slot, Target};
 use crate::report::Finding;
 use crate::warp::{Frame, Lanes, Warp};
@@ -17,7 +17,8 @@ impl Machine<'_> {
             Target::Indirect(reg) => {
                 self.unset(warp, &[reg], mask)?;
                 let target = warp.value(reg, mask.trailing_zeros() as usize);
-                let same = Lanes(mask).filter(|lane| warp.value(reg, *lane) == target).fold(0, |set, lane| set | 1 << lane);
+                let same =
+                    Lanes(mask).filter(|lane| warp.value(reg, *lane) == target).fold(0, |set, lane| set | 1 << lane);
                 let index = target.wrapping_sub(FUNCTION_WINDOW);
                 if index % 16 != 0 || index / 16 >= self.program.funcs.len() as u64 {
                     let message = format!("call of {target:#x}, where no function is");
@@ -91,9 +92,9 @@ impl Machine<'_> {
         match (from, to) {
             (Slot::Reg(from), Slot::Reg(to)) => {
                 let value = warp.value(from, lane);
-                if warp.unset(from) >> lane & 1 == 0 {
-                    warp.set_value(to, lane, value);
-                }
+                let unset = warp.unset(from) & 1 << lane;
+                warp.set_value(to, lane, value);
+                warp.poison(to, unset);
             }
             (Slot::Bytes { offset: from, len }, Slot::Bytes { offset: to, len: room }) => {
                 let len = len.min(room) as usize;

@@ -1,8 +1,8 @@
 //! What lanes exchange within a warp.
 
+use super::Machine;
 use super::fault::Fault;
 use super::step::Step;
-use super::Machine;
 use crate::program::{PredArg, Shfl, ShflMode, VoteMode};
 use crate::report::Finding;
 use crate::types::{Class, Reg};
@@ -15,9 +15,10 @@ fn narrow(row: u16) -> Reg {
 impl Machine<'_> {
     pub(super) fn shfl(&self, warp: &mut Warp, shfl: &Shfl, mask: u32) -> Step {
         self.members(warp, narrow(shfl.mask), mask)?;
-        self.unset(warp, &[narrow(shfl.lane), narrow(shfl.clamp), narrow(shfl.src)], mask)?;
+        self.unset(warp, &[narrow(shfl.lane), narrow(shfl.clamp)], mask)?;
+        let unset = self.flow(warp, &[narrow(shfl.src)], mask)?;
         let source = warp.narrow[usize::from(shfl.src)];
-        let (mut values, mut valid) = ([0; 32], 0);
+        let (mut values, mut valid, mut unknown) = ([0; 32], 0, 0);
         for lane in Lanes(mask) {
             let b = warp.narrow[usize::from(shfl.lane)][lane] & 31;
             let c = warp.narrow[usize::from(shfl.clamp)][lane];
@@ -39,9 +40,11 @@ impl Machine<'_> {
             }
             values[lane] = source[from as usize];
             valid |= u32::from(ok) << lane;
+            unknown |= (unset >> from & 1) << lane;
         }
         if let Some(dst) = shfl.dst {
             warp.set_narrow(dst, &values, mask);
+            warp.poison(narrow(dst), unknown);
         }
         if let Some(pred) = shfl.pred {
             warp.set_pred(pred, valid, mask);
@@ -78,7 +81,9 @@ impl Machine<'_> {
         self.members(warp, narrow(members), mask)?;
         self.unset(warp, &[s], mask)?;
         let values = warp.widened(s);
-        let same = |lane: usize| Lanes(mask).filter(|other| values[*other] == values[lane]).fold(0, |set, other| set | 1 << other);
+        let same = |lane: usize| {
+            Lanes(mask).filter(|other| values[*other] == values[lane]).fold(0, |set, other| set | 1 << other)
+        };
         if all {
             let agree = same(mask.trailing_zeros() as usize) == mask;
             warp.set_narrow(d.row, &[if agree { mask } else { 0 }; 32], mask);
@@ -95,7 +100,15 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(super) fn redux(&self, warp: &mut Warp, f: fn(u32, u32) -> u32, d: u16, s: u16, members: u16, mask: u32) -> Step {
+    pub(super) fn redux(
+        &self,
+        warp: &mut Warp,
+        f: fn(u32, u32) -> u32,
+        d: u16,
+        s: u16,
+        members: u16,
+        mask: u32,
+    ) -> Step {
         self.members(warp, narrow(members), mask)?;
         self.unset(warp, &[narrow(s)], mask)?;
         let source = &warp.narrow[usize::from(s)];

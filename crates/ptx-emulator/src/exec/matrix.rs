@@ -249,7 +249,8 @@ impl Machine<'_> {
         let bytes = wmma.ty.bits() as u64 / 8;
         let place = |i: usize| {
             let (row, col) = ((i / wmma.cols) as u64, (i % wmma.cols) as u64);
-            let element = if wmma.column_major { col.wrapping_mul(stride) + row } else { row.wrapping_mul(stride) + col };
+            let element =
+                if wmma.column_major { col.wrapping_mul(stride) + row } else { row.wrapping_mul(stride) + col };
             base.wrapping_add(element.wrapping_mul(bytes))
         };
         Ok((0..wmma.rows * wmma.cols).map(place).collect())

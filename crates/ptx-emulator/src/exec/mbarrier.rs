@@ -72,7 +72,8 @@ impl Machine<'_> {
                         return Err(Fault::new(Finding::BadBarrier, message).at(space, address).lanes(1 << lane));
                     }
                     if count > barrier.pending || count == 0 {
-                        let message = format!("{count} arrivals at a barrier that {} are missing from", barrier.pending);
+                        let message =
+                            format!("{count} arrivals at a barrier that {} are missing from", barrier.pending);
                         return Err(Fault::new(Finding::BadBarrier, message).at(space, address).lanes(1 << lane));
                     }
                     let old = state(barrier);
@@ -99,11 +100,7 @@ impl Machine<'_> {
                 MbarOp::ExpectTx => {}
                 MbarOp::TestWait { parity, .. } => {
                     let arg = arg.unwrap_or(0);
-                    let done = if parity {
-                        barrier.phase & 1 != arg & 1
-                    } else {
-                        barrier.phase != arg >> 32
-                    };
+                    let done = if parity { barrier.phase & 1 != arg & 1 } else { barrier.phase != arg >> 32 };
                     if done {
                         warp.clock.join(&barrier.completed);
                     }
@@ -119,7 +116,15 @@ impl Machine<'_> {
         Ok(if waits { Next::GiveWay } else { Next::Ahead })
     }
 
-    fn mbar_init(&mut self, block: &mut Block, warp: &mut Warp, mbar: &Mbar, address: u64, at: usize, lane: usize) -> Step {
+    fn mbar_init(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
+        mbar: &Mbar,
+        address: u64,
+        at: usize,
+        lane: usize,
+    ) -> Step {
         let count = mbar.arg.map_or(0, |reg| warp.value(reg, lane));
         if count == 0 || count > MAX_COUNT {
             let message = format!("a barrier for {count} arrivals: expected 1 to {MAX_COUNT}");

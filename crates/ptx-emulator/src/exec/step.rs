@@ -20,6 +20,11 @@ pub(super) enum Next {
     GiveWay,
 }
 
+fn pred_bits(warp: &Warp, p: PredArg) -> u32 {
+    let bits = warp.preds[usize::from(p.row)];
+    if p.negated { !bits } else { bits }
+}
+
 impl Machine<'_> {
     /// Runs a warp until it stops or its turn is over.
     pub(super) fn step(&mut self, block: &mut Block, warp: &mut Warp, budget: u64) -> Step<Stop> {
@@ -35,7 +40,8 @@ impl Machine<'_> {
             }
             left -= 1;
             if self.fuel == 0 {
-                let message = format!("more than {} instructions: the kernel hangs, or needs more fuel", self.options.fuel);
+                let message =
+                    format!("more than {} instructions: the kernel hangs, or needs more fuel", self.options.fuel);
                 return Err(Fault::new(Finding::Hang, message).lanes(warp.active));
             }
             self.fuel -= 1;
@@ -53,16 +59,18 @@ impl Machine<'_> {
                 Instr::Map32 { f, d, s } => {
                     let rows = s.map(usize::from);
                     let set = rows.iter().fold(u32::MAX, |set, row| set & warp.narrow_set[*row]);
-                    if mask & !set != 0 {
-                        self.unset(warp, &s.map(|row| Reg { class: Class::R, row }), mask)?;
+                    let unknown = mask & !set;
+                    if unknown != 0 {
+                        self.flow(warp, &s.map(|row| Reg { class: Class::R, row }), mask)?;
                     }
                     let mut out = [0; 32];
                     f(rows.map(|row| &warp.narrow[row]), &mut out);
                     warp.set_narrow(*d, &out, mask);
+                    warp.narrow_set[usize::from(*d)] &= !unknown;
                     Next::Ahead
                 }
                 Instr::Map64 { f, d, s } => {
-                    self.unset(warp, s, mask)?;
+                    let unknown = self.flow(warp, s, mask)?;
                     let mut out = [0; 32];
                     if s.iter().all(|reg| reg.class == Class::W) {
                         f(s.map(|reg| &warp.wide[usize::from(reg.row)]), &mut out);
@@ -71,15 +79,16 @@ impl Machine<'_> {
                         f([&rows[0], &rows[1], &rows[2], &rows[3]], &mut out);
                     }
                     warp.set_widened(*d, &out, mask);
+                    warp.poison(*d, unknown);
                     Next::Ahead
                 }
                 Instr::Setp { f, d, other, s, combine } => {
-                    let (yes, no) = self.compared(warp, *f, s, *combine, mask)?;
-                    if let Some(d) = d {
-                        warp.set_pred(*d, yes, mask);
-                    }
-                    if let Some(other) = other {
-                        warp.set_pred(*other, no, mask);
+                    let (yes, no, unknown) = self.compared(warp, *f, s, *combine, mask)?;
+                    for (row, value) in [(d, yes), (other, no)] {
+                        if let Some(row) = row {
+                            warp.set_pred(*row, value, mask);
+                            warp.poison(Reg { class: Class::P, row: *row }, unknown);
+                        }
                     }
                     Next::Ahead
                 }
@@ -139,14 +148,15 @@ impl Machine<'_> {
     fn rare(&mut self, block: &mut Block, warp: &mut Warp, instr: &Instr, mask: u32) -> Step<Next> {
         match instr {
             Instr::Convert { how, d, s } => {
-                self.unset(warp, s, mask)?;
+                let unknown = self.flow(warp, s, mask)?;
                 for lane in Lanes(mask) {
                     let value = how.apply(warp.value(s[0], lane), warp.value(s[1], lane));
                     warp.set_value(*d, lane, value);
                 }
+                warp.poison(*d, unknown);
             }
             Instr::Approx { f, d, s } => {
-                self.unset(warp, s, mask)?;
+                let unknown = self.flow(warp, s, mask)?;
                 let seed = match self.options.approximation {
                     Approximation::Exact => None,
                     Approximation::Perturbed(seed) => Some(seed),
@@ -155,38 +165,43 @@ impl Machine<'_> {
                     let value = f.apply(warp.value(s[0], lane), warp.value(s[1], lane), seed);
                     warp.set_value(*d, lane, value);
                 }
+                warp.poison(*d, unknown);
             }
             Instr::Carry(carry) => self.carry(warp, carry, mask)?,
             Instr::CheckDivisor { s } => {
                 self.unset(warp, &[*s], mask)?;
                 let zeros = Lanes(mask).filter(|lane| warp.value(*s, *lane) == 0).fold(0, |set, lane| set | 1 << lane);
                 if zeros != 0 && self.options.checks.division_by_zero {
-                    return Err(Fault::new(Finding::DivisionByZero, "integer division by zero: the result is undefined").lanes(zeros));
+                    return Err(Fault::new(
+                        Finding::DivisionByZero,
+                        "integer division by zero: the result is undefined",
+                    )
+                    .lanes(zeros));
                 }
             }
             Instr::Set { f, d, one, s, combine } => {
-                let (yes, _) = self.compared(warp, *f, s, *combine, mask)?;
+                let (yes, _, unknown) = self.compared(warp, *f, s, *combine, mask)?;
                 for lane in Lanes(mask) {
                     warp.set_value(*d, lane, if yes >> lane & 1 == 1 { (*one).into() } else { 0 });
                 }
+                warp.poison(*d, unknown);
             }
             Instr::SetpHalves { f, d, other, s, combine } => {
-                let (low, _) = self.compared(warp, f[0], s, *combine, mask)?;
-                let (high, _) = self.compared(warp, f[1], s, *combine, mask)?;
-                match (d, other) {
-                    (Some(d), Some(other)) => {
-                        warp.set_pred(*d, low, mask);
-                        warp.set_pred(*other, high, mask);
+                let (low, _, unknown) = self.compared(warp, f[0], s, *combine, mask)?;
+                let (high, ..) = self.compared(warp, f[1], s, *combine, mask)?;
+                let low = if other.is_some() { low } else { low & high };
+                for (row, value) in [(d, low), (other, high)] {
+                    if let Some(row) = row {
+                        warp.set_pred(*row, value, mask);
+                        warp.poison(Reg { class: Class::P, row: *row }, unknown);
                     }
-                    (Some(d), None) => warp.set_pred(*d, low & high, mask),
-                    (None, Some(other)) => warp.set_pred(*other, high, mask),
-                    (None, None) => {}
                 }
             }
             Instr::Select { d, a, b, p } => {
-                let p = self.pred(warp, *p, mask)?;
-                self.unset(warp, &[*a], mask & p)?;
-                self.unset(warp, &[*b], mask & !p)?;
+                let condition = Reg { class: Class::P, row: p.row };
+                let unknown = self.flow(warp, &[condition], mask)?;
+                let p = pred_bits(warp, *p);
+                let unknown = unknown | self.flow(warp, &[*a], mask & p)? | self.flow(warp, &[*b], mask & !p)?;
                 if a.class == Class::R && b.class == Class::R {
                     let (a, b) = (&warp.narrow[usize::from(a.row)], &warp.narrow[usize::from(b.row)]);
                     let out: Row = std::array::from_fn(|lane| if p >> lane & 1 == 1 { a[lane] } else { b[lane] });
@@ -197,26 +212,34 @@ impl Machine<'_> {
                         warp.set_value(*d, lane, value);
                     }
                 }
+                warp.poison(*d, unknown);
             }
             Instr::PredLogic { op, d, a, b } => {
-                let value = op.apply(self.pred(warp, *a, mask)?, self.pred(warp, *b, mask)?);
+                let value = op.apply(pred_bits(warp, *a), pred_bits(warp, *b));
+                let regs = [*a, *b].map(|p| Reg { class: Class::P, row: p.row });
+                let unknown = self.flow(warp, &regs, mask)?;
                 warp.set_pred(*d, value, mask);
+                warp.poison(Reg { class: Class::P, row: *d }, unknown);
             }
             Instr::PredMove { d, a } => {
-                let value = self.pred(warp, *a, mask)?;
+                let value = pred_bits(warp, *a);
+                let unknown = self.flow(warp, &[Reg { class: Class::P, row: a.row }], mask)?;
                 warp.set_pred(*d, value, mask);
+                warp.poison(Reg { class: Class::P, row: *d }, unknown);
             }
             Instr::Pack { d, s, bits } => {
-                self.unset(warp, s, mask)?;
+                let unknown = self.flow(warp, s, mask)?;
                 let part = if *bits == 64 { u64::MAX } else { (1 << bits) - 1 };
                 for lane in Lanes(mask) {
                     let parts = s.iter().enumerate();
-                    let value = parts.fold(0, |all, (i, reg)| all | (warp.value(*reg, lane) & part) << (*bits as usize * i));
+                    let value =
+                        parts.fold(0, |all, (i, reg)| all | (warp.value(*reg, lane) & part) << (*bits as usize * i));
                     warp.set_value(*d, lane, value);
                 }
+                warp.poison(*d, unknown);
             }
             Instr::Unpack { d, s, bits } => {
-                self.unset(warp, &[*s], mask)?;
+                let unknown = self.flow(warp, &[*s], mask)?;
                 let part = (1 << bits) - 1;
                 for lane in Lanes(mask) {
                     let value = warp.value(*s, lane);
@@ -225,6 +248,9 @@ impl Machine<'_> {
                             warp.set_value(*reg, lane, value >> (*bits as usize * i) & part);
                         }
                     }
+                }
+                for reg in d.iter().flatten() {
+                    warp.poison(*reg, unknown);
                 }
             }
             Instr::Atomic(atomic) => self.atomic(block, warp, atomic, mask)?,
@@ -263,7 +289,9 @@ impl Machine<'_> {
             }
             Instr::Shfl(shfl) => self.shfl(warp, shfl, mask)?,
             Instr::Vote { mode, d, p, mask: members } => self.vote(warp, *mode, *d, *p, *members, mask)?,
-            Instr::Match { all, d, pred, s, mask: members } => self.matches(warp, *all, *d, *pred, *s, *members, mask)?,
+            Instr::Match { all, d, pred, s, mask: members } => {
+                self.matches(warp, *all, *d, *pred, *s, *members, mask)?
+            }
             Instr::Redux { f, d, s, mask: members } => self.redux(warp, *f, *d, *s, *members, mask)?,
             Instr::ActiveMask { d } => warp.set_narrow(*d, &[mask; 32], mask),
             Instr::Elect { d, p, mask: members } => self.elect(warp, *d, *p, *members, mask)?,
@@ -311,10 +339,24 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Lanes in which a value depends on a register that nothing wrote. That is no fault until it matters.
+    #[inline(always)]
+    pub(super) fn flow(&self, warp: &Warp, regs: &[Reg], mask: u32) -> Step<u32> {
+        let unknown = mask & regs.iter().fold(0, |unset, reg| unset | warp.unset(*reg));
+        if unknown != 0 && self.options.checks.unwritten_reads {
+            self.unset(warp, regs, mask)?;
+        }
+        Ok(unknown)
+    }
+
     #[cold]
     fn unset_fault(&self, reg: Reg, lanes: u32) -> Box<Fault> {
         let name = self.program.row_name(reg).unwrap_or("a register");
-        Fault::new(Finding::UninitialisedRegister, format!("{name} was never written")).lanes(lanes)
+        Fault::new(
+            Finding::UninitialisedRegister,
+            format!("{name} was never written, or depends on a register that was not"),
+        )
+        .lanes(lanes)
     }
 
     /// The lanes in which a predicate holds.
@@ -328,23 +370,32 @@ impl Machine<'_> {
         Ok(if p.negated { !warp.preds[row] } else { warp.preds[row] })
     }
 
-    fn compared(&self, warp: &Warp, f: Compare, s: &[Reg; 2], combine: Option<(Bool, PredArg)>, mask: u32) -> Step<(u32, u32)> {
-        self.unset(warp, s, mask)?;
+    /// Where a comparison holds, where its contrary does, and where that is unknown.
+    fn compared(
+        &self,
+        warp: &Warp,
+        f: Compare,
+        s: &[Reg; 2],
+        combine: Option<(Bool, PredArg)>,
+        mask: u32,
+    ) -> Step<(u32, u32, u32)> {
+        let unknown = self.flow(warp, s, mask)?;
         let holds = match f {
             Compare::N(f) => f(&warp.narrow[usize::from(s[0].row)], &warp.narrow[usize::from(s[1].row)]),
             Compare::W(f) => f(&warp.wide[usize::from(s[0].row)], &warp.wide[usize::from(s[1].row)]),
         };
         Ok(match combine {
-            None => (holds, !holds),
+            None => (holds, !holds, unknown),
             Some((op, p)) => {
-                let p = self.pred(warp, p, mask)?;
-                (op.apply(holds, p), op.apply(!holds, p))
+                let unknown = unknown | self.flow(warp, &[Reg { class: Class::P, row: p.row }], mask)?;
+                let p = pred_bits(warp, p);
+                (op.apply(holds, p), op.apply(!holds, p), unknown)
             }
         })
     }
 
     fn carry(&self, warp: &mut Warp, carry: &Carry, mask: u32) -> Step {
-        self.unset(warp, &carry.s, mask)?;
+        let unknown = self.flow(warp, &carry.s, mask)?;
         let bits = if carry.wide { 64 } else { 32 };
         let limit = (1_u128 << bits) - 1;
         for lane in Lanes(mask) {
@@ -368,6 +419,7 @@ impl Machine<'_> {
                 warp.carry = warp.carry & !(1 << lane) | u32::from(out) << lane;
             }
         }
+        warp.poison(carry.d, unknown);
         Ok(())
     }
 

@@ -22,7 +22,11 @@ pub(crate) enum Place {
     /// Base and offset at run time.
     Dynamic(Address),
     /// A known place in the parameters of the kernel.
-    KernelParam { offset: u32, bytes: u32, at: i64 },
+    KernelParam {
+        offset: u32,
+        bytes: u32,
+        at: i64,
+    },
     CallParam(Address),
 }
 
@@ -68,8 +72,15 @@ fn fits(reg: Ty, wanted: Ty, fit: Fit) -> bool {
     if reg.bits() != wanted.bits() {
         return false;
     }
-    let packed = |ty| matches!(ty, Ty::F16x2 | Ty::Bf16x2 | Ty::Tf32 | Ty::U16x2 | Ty::S16x2 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2);
-    reg.is_bits() || wanted.is_bits() || reg == wanted || (reg.is_int() && wanted.is_int()) || packed(wanted) || packed(reg)
+    let packed = |ty| {
+        matches!(ty, Ty::F16x2 | Ty::Bf16x2 | Ty::Tf32 | Ty::U16x2 | Ty::S16x2 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2)
+    };
+    reg.is_bits()
+        || wanted.is_bits()
+        || reg == wanted
+        || (reg.is_int() && wanted.is_int())
+        || packed(wanted)
+        || packed(reg)
 }
 
 impl<'a> Lower<'_, 'a> {
@@ -155,7 +166,14 @@ impl<'a> Lower<'_, 'a> {
         }
     }
 
-    fn symbol_address(&mut self, operand: &Operand<'a>, name: &'a str, sym: Sym<'a>, offset: i64, class: Class) -> Result<Reg> {
+    fn symbol_address(
+        &mut self,
+        operand: &Operand<'a>,
+        name: &'a str,
+        sym: Sym<'a>,
+        offset: i64,
+        class: Class,
+    ) -> Result<Reg> {
         let at = |base: u64| base.wrapping_add(offset as u64);
         let cut = |value: u64| if class == Class::W { value } else { value & 0xffff_ffff };
         match sym {
@@ -238,7 +256,8 @@ impl<'a> Lower<'_, 'a> {
             Some(Sym::Shared(base)) => fixed(self, window(SHARED_WINDOW) + u64::from(base)),
             Some(Sym::Local(base)) => fixed(self, window(LOCAL_WINDOW) + u64::from(base)),
             Some(Sym::DynamicShared) => {
-                let base = self.address_row(Class::W, Init::Dynamic(offset.wrapping_add(window(SHARED_WINDOW) as i64)))?;
+                let base =
+                    self.address_row(Class::W, Init::Dynamic(offset.wrapping_add(window(SHARED_WINDOW) as i64)))?;
                 Ok(Place::Dynamic(Address { base, offset: 0 }))
             }
             Some(Sym::Variable(index)) => {
@@ -288,7 +307,9 @@ fn special(name: &str, component: Option<&str>) -> Option<Special> {
         "%laneid" => Special::LaneId,
         "%warpid" => Special::WarpId,
         "%nwarpid" => Special::WarpCount,
-        "%smid" | "%gridid" | "%cluster_ctarank" | "%is_explicit_cluster" | "%reserved_smem_offset_begin" => Special::Zero,
+        "%smid" | "%gridid" | "%cluster_ctarank" | "%is_explicit_cluster" | "%reserved_smem_offset_begin" => {
+            Special::Zero
+        }
         "%nsmid" | "%cluster_nctarank" => Special::One,
         "%lanemask_eq" => Special::MaskEq,
         "%lanemask_le" => Special::MaskLe,

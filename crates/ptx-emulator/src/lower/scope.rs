@@ -14,14 +14,23 @@ const MAX_BYTES: u64 = 1 << 28;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Sym<'a> {
-    Reg { reg: Reg, ty: Ty },
+    Reg {
+        reg: Reg,
+        ty: Ty,
+    },
     Shared(u32),
     DynamicShared,
     Local(u32),
     /// A parameter of the kernel.
-    KernelParam { offset: u32, bytes: u32 },
+    KernelParam {
+        offset: u32,
+        bytes: u32,
+    },
     /// A variable of a thread's parameter space, for calls.
-    CallParam { offset: u32, bytes: u32 },
+    CallParam {
+        offset: u32,
+        bytes: u32,
+    },
     /// A module's variable, by number.
     Variable(usize),
     Label(u32),

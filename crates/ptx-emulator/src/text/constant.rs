@@ -6,8 +6,18 @@ use super::parser::Parser;
 use crate::error::{Error, Result};
 
 /// Binary operators, weakest first.
-const LEVELS: &[&[&str]] =
-    &[&["||"], &["&&"], &["|"], &["^"], &["&"], &["==", "!="], &["<", "<=", ">", ">="], &["<<", ">>"], &["+", "-"], &["*", "/", "%"]];
+const LEVELS: &[&[&str]] = &[
+    &["||"],
+    &["&&"],
+    &["|"],
+    &["^"],
+    &["&"],
+    &["==", "!="],
+    &["<", "<=", ">", ">="],
+    &["<<", ">>"],
+    &["+", "-"],
+    &["*", "/", "%"],
+];
 
 impl<'a> Parser<'a> {
     /// An expression whose value is an integer.
@@ -42,7 +52,8 @@ impl<'a> Parser<'a> {
             let pos = self.pos();
             self.next();
             let right = self.binary(level + 1)?;
-            left = apply(operator, left, right).ok_or_else(|| Error::parse(pos, format!("`{operator}`: bad operands")))?;
+            left =
+                apply(operator, left, right).ok_or_else(|| Error::parse(pos, format!("`{operator}`: bad operands")))?;
         }
         Ok(left)
     }

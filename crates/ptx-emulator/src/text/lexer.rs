@@ -173,7 +173,8 @@ impl<'a> Lexer<'a> {
             let digits = self.take(|byte| byte.is_ascii_hexdigit());
             let expected = if second == b'f' { 8 } else { 16 };
             if digits.len() != expected {
-                let message = format!("0{} takes {expected} hexadecimal digits: found {}", second as char, digits.len());
+                let message =
+                    format!("0{} takes {expected} hexadecimal digits: found {}", second as char, digits.len());
                 return Err(Error::parse(pos, message));
             }
             let bits = u64::from_str_radix(digits, 16).map_err(|_| Error::parse(pos, "bad hexadecimal float"))?;
@@ -210,7 +211,8 @@ impl<'a> Lexer<'a> {
 
     fn integer(&mut self, digits: &str, radix: u32, pos: Pos) -> Result<Tok<'a>> {
         let value = u64::from_str_radix(digits, radix);
-        let value = value.map_err(|_| Error::parse(pos, format!("bad integer {digits:?}: expected 64 bits at most")))?;
+        let value =
+            value.map_err(|_| Error::parse(pos, format!("bad integer {digits:?}: expected 64 bits at most")))?;
         if self.rest().first() == Some(&b'U') {
             self.at += 1;
         }

@@ -135,7 +135,10 @@ impl<'a> Parser<'a> {
                 Tok::Dot("address_size") => {
                     self.next();
                     if self.small("64")? != 64 {
-                        return Err(Error::parse(pos, "address_size: only 64-bit addresses are supported: expected 64"));
+                        return Err(Error::parse(
+                            pos,
+                            "address_size: only 64-bit addresses are supported: expected 64",
+                        ));
                     }
                 }
                 Tok::Dot("file" | "loc") => self.debug_line()?,
@@ -146,7 +149,10 @@ impl<'a> Parser<'a> {
             }
         }
         if ast.target.is_empty() {
-            return Err(Error::parse(Pos { line: 1, column: 1 }, "module has no `.target`: expected one such as sm_80"));
+            return Err(Error::parse(
+                Pos { line: 1, column: 1 },
+                "module has no `.target`: expected one such as sm_80",
+            ));
         }
         Ok(ast)
     }
@@ -165,7 +171,10 @@ impl<'a> Parser<'a> {
             return Err(Error::parse(pos, message));
         }
         if version > NEWEST {
-            warnings.push(format!("{}:{}: version {}.{} is newer than 8.8, the newest known", pos.line, pos.column, version.0, version.1));
+            warnings.push(format!(
+                "{}:{}: version {}.{} is newer than 8.8, the newest known",
+                pos.line, pos.column, version.0, version.1
+            ));
         }
         Ok(version)
     }
@@ -244,7 +253,8 @@ impl<'a> Parser<'a> {
         let pos = self.pos();
         let name = self.ident("a function name")?;
         let params = if self.peek() == Tok::Punct("(") { self.params()? } else { Vec::new() };
-        let mut func = Func { is_entry, name, rets, params, body: None, max_threads: None, required_threads: None, pos };
+        let mut func =
+            Func { is_entry, name, rets, params, body: None, max_threads: None, required_threads: None, pos };
         loop {
             match self.peek() {
                 Tok::Dot("maxntid") => func.max_threads = Some(self.triple()?),
@@ -373,8 +383,19 @@ impl<'a> Parser<'a> {
         loop {
             let pos = self.pos();
             let name = self.ident("a name")?;
-            let mut var =
-                Var { space, is_extern, align, ty, vector, name, range: None, dims: Vec::new(), init: None, is_pointer, pos };
+            let mut var = Var {
+                space,
+                is_extern,
+                align,
+                ty,
+                vector,
+                name,
+                range: None,
+                dims: Vec::new(),
+                init: None,
+                is_pointer,
+                pos,
+            };
             if self.accept("<") {
                 var.range = Some(self.small("how many registers")?);
                 self.expect(">")?;

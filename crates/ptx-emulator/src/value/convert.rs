@@ -92,7 +92,8 @@ impl Conversion {
 
     fn to_int(&self, number: Number) -> u64 {
         let (bits, signed) = (self.to.bits(), self.to.is_signed());
-        let (low, high) = if signed { (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+        let (low, high) =
+            if signed { (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
         match number {
             Number::Int(negative, magnitude) => {
                 let value = if negative { -i128::from(magnitude) } else { magnitude.into() };

@@ -108,7 +108,11 @@ pub(crate) fn f8_bits(x: f64, format: Format) -> u32 {
     let e = exponent(x).max(format.min_exponent);
     let units = (x / power(e - fraction_bits as i32)) as u32;
     let biased = (e - format.min_exponent + 1) as u32;
-    if units < 1 << fraction_bits { sign | units } else { sign | (biased << fraction_bits) + (units - (1 << fraction_bits)) }
+    if units < 1 << fraction_bits {
+        sign | units
+    } else {
+        sign | (biased << fraction_bits) + (units - (1 << fraction_bits))
+    }
 }
 
 /// The value of an 8-bit float.
@@ -125,7 +129,8 @@ pub(crate) fn f8_value(bits: u32, format: Format) -> f64 {
     } else if biased == 0 {
         f64::from(fraction) * power(format.min_exponent - fraction_bits as i32)
     } else {
-        f64::from(fraction + (1 << fraction_bits)) * power(format.min_exponent - fraction_bits as i32 + biased as i32 - 1)
+        f64::from(fraction + (1 << fraction_bits))
+            * power(format.min_exponent - fraction_bits as i32 + biased as i32 - 1)
     };
     if bits & 0x80 != 0 { -value } else { value }
 }
@@ -194,7 +199,11 @@ pub(crate) fn directed(nearest: f64, error: f64, mode: Round) -> f64 {
         Round::Down if error < 0.0 => nearest.next_down(),
         Round::Up if error > 0.0 => nearest.next_up(),
         Round::Zero if nearest != 0.0 && (error > 0.0) != (nearest > 0.0) => {
-            if nearest > 0.0 { nearest.next_down() } else { nearest.next_up() }
+            if nearest > 0.0 {
+                nearest.next_down()
+            } else {
+                nearest.next_up()
+            }
         }
         _ => nearest,
     }
@@ -248,7 +257,13 @@ pub(crate) fn fma64(a: f64, b: f64, c: f64, mode: Round) -> f64 {
     let error = difference + (sum_low + low);
     if nearest == 0.0 && error == 0.0 {
         let exact_zero_signs_agree = (product.is_sign_negative() == z.is_sign_negative()) || product != 0.0 && z == 0.0;
-        return if exact_zero_signs_agree { nearest } else if mode == Round::Down { -0.0 } else { 0.0 };
+        return if exact_zero_signs_agree {
+            nearest
+        } else if mode == Round::Down {
+            -0.0
+        } else {
+            0.0
+        };
     }
     directed(nearest, error, mode)
 }
