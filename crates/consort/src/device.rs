@@ -144,13 +144,10 @@ fn gpus() -> Vec<Device> {
 fn pick(kind: Kind, index: usize) -> Result<Device> {
     let found = devices(kind)?;
     found.get(index).cloned().ok_or_else(|| {
+        let last = if found.len() > 1 { format!(" to {kind}:{}", found.len() - 1) } else { String::new() };
         Error::device(
             kind.name(),
-            format!(
-                "there is no device of that index: index {index}, found {}; use {kind}:0 to {kind}:{}",
-                found.len(),
-                found.len() - 1
-            ),
+            format!("there is no device of that index: index {index}, found {}; use {kind}:0{last}", found.len()),
         )
     })
 }
