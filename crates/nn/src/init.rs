@@ -240,3 +240,11 @@ fn host_uniform() -> impl Iterator<Item = f64> {
         ((bits >> 11) as f64 + 0.5) * (-53f64).exp2()
     })
 }
+
+/// Normal numbers from uniform ones (Box and Muller, 1958).
+fn host_normal(mut uniform: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    std::iter::from_fn(move || {
+        let (radius, angle) = (uniform.next()?, uniform.next()?);
+        Some((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos())
+    })
+}

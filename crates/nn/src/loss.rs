@@ -1,7 +1,7 @@
 //! Losses: how far a prediction is from its target, smaller is better.
 //!
 //! Each is a function with mean reduction, and a struct whose fields are its options, for everything else. Shapes are compared,
-//! never broadcast: a loss that silently paired [N, 1] with [N] would be wrong by a lot. A loss is a file here and a line below.
+//! never broadcast: a loss that silently paired [N, 1] with \[N\] would be wrong by a lot. A loss is a file here and a line below.
 
 mod binary_cross_entropy;
 mod cross_entropy;

@@ -1,11 +1,11 @@
 //! Random orthonormal rows or columns: Gram–Schmidt on normal numbers, in f64 on the host.
 
-use super::host_uniform;
+use super::{host_normal, host_uniform};
 
 /// A row-major matrix [rows, columns] whose rows (columns, where those are fewer) are orthogonal and `gain` long.
 pub(super) fn draw(rows: usize, columns: usize, gain: f64) -> Vec<f64> {
     let (n_vectors, len) = (rows.min(columns), rows.max(columns));
-    let mut normal = normal_numbers();
+    let mut normal = host_normal(host_uniform());
     let mut vectors: Vec<Vec<f64>> = Vec::with_capacity(n_vectors);
     for _ in 0..n_vectors {
         let mut v: Vec<f64> = normal.by_ref().take(len).collect();
@@ -29,13 +29,4 @@ pub(super) fn draw(rows: usize, columns: usize, gain: f64) -> Vec<f64> {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// Box and Muller, 1958.
-fn normal_numbers() -> impl Iterator<Item = f64> {
-    let mut uniform = host_uniform();
-    std::iter::from_fn(move || {
-        let (radius, angle) = (uniform.next()?, uniform.next()?);
-        Some((-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos())
-    })
 }

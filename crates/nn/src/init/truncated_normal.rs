@@ -1,6 +1,7 @@
-//! Normal numbers restricted to an interval, by the inverse of the distribution function, in f64 on the host.
+//! Normal numbers restricted to an interval, in f64 on the host: drawn until they fall in, or by the inverse of the
+//! distribution function where few would.
 
-use super::host_uniform;
+use super::{host_normal, host_uniform};
 use tensor_core::{Error, Result};
 
 /// `n` numbers of N(mean, std²) in [low, high].
@@ -24,7 +25,13 @@ pub(super) fn draw(n: usize, mean: f64, std: f64, low: f64, high: f64) -> Result
             format!("the interval lies too far from the mean: mean {mean:?}, std {std:?}, low {low:?}, high {high:?}"),
         ));
     }
-    Ok(host_uniform().take(n).map(|u| (mean + std * quantile(from + u * (to - from))).clamp(low, high)).collect())
+    let draws = host_uniform();
+    if to - from > 0.25 {
+        // Most numbers of the whole distribution fall in.
+        let all = host_normal(draws).map(|x| mean + std * x);
+        return Ok(all.filter(|x| (low..=high).contains(x)).take(n).collect());
+    }
+    Ok(draws.take(n).map(|u| (mean + std * quantile(from + u * (to - from))).clamp(low, high)).collect())
 }
 
 /// Φ(x).

@@ -25,7 +25,7 @@ use crate::{Forward, Module};
 /// |---|---|---|
 /// | `query.weight`, `key.weight`, `value.weight` | [D, D] | Glorot, uniform |
 /// | `output.weight` | [D, D] | U(−1/√D, 1/√D) |
-/// | `query.bias`, `key.bias`, `value.bias`, `output.bias` | [D] | 0 |
+/// | `query.bias`, `key.bias`, `value.bias`, `output.bias` | \[D\] | 0 |
 ///
 /// PyTorch joins the first three weights, in this order, in `in_proj_weight`, and the biases in `in_proj_bias`.
 ///

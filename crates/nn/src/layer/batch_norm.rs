@@ -31,10 +31,10 @@ pub type BatchNorm3d = BatchNormNd<3>;
 /// # Parameters
 /// | | shape | starts as |
 /// |---|---|---|
-/// | `weight` | [C] | 1 |
-/// | `bias` | [C] | 0 |
-/// | `running_mean` (buffer) | [C] | 0 |
-/// | `running_var` (buffer) | [C] | 1 |
+/// | `weight` | \[C\] | 1 |
+/// | `bias` | \[C\] | 0 |
+/// | `running_mean` (buffer) | \[C\] | 0 |
+/// | `running_var` (buffer) | \[C\] | 1 |
 /// | `num_batches_tracked` (buffer) | [], i64 | 0 |
 ///
 /// # Errors
@@ -45,13 +45,13 @@ pub type BatchNorm3d = BatchNormNd<3>;
 #[derive(Module, Clone, Debug)]
 #[module(describe = Self::settings)]
 pub struct BatchNormNd<const D: usize> {
-    /// [C].
+    /// \[C\].
     pub weight: Option<Param>,
-    /// [C].
+    /// \[C\].
     pub bias: Option<Param>,
-    /// [C]: the mean that inference uses.
+    /// \[C\]: the mean that inference uses.
     pub running_mean: Buffer,
-    /// [C]: the variance that inference uses.
+    /// \[C\]: the variance that inference uses.
     pub running_var: Buffer,
     /// How many batches the running statistics have seen; PyTorch's files hold it.
     pub num_batches_tracked: Buffer,

@@ -36,7 +36,7 @@ pub type Conv3dOptions = ConvNdOptions<3>;
 /// | | shape | starts as |
 /// |---|---|---|
 /// | `weight` | [C_out, C_in/groups, kernel…] | U(−1/√fan_in, 1/√fan_in) |
-/// | `bias` | [C_out] | U(−1/√fan_in, 1/√fan_in) |
+/// | `bias` | \[C_out\] | U(−1/√fan_in, 1/√fan_in) |
 ///
 /// # Errors
 /// If the input has another number of axes or channels, or is smaller than the kernel.
@@ -52,7 +52,7 @@ pub type Conv3dOptions = ConvNdOptions<3>;
 pub struct ConvNd<const D: usize> {
     /// [C_out, C_in/groups, kernel…].
     pub weight: Param,
-    /// [C_out].
+    /// \[C_out\].
     pub bias: Option<Param>,
     #[module(skip)]
     window: Window,

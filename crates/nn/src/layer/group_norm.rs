@@ -17,8 +17,8 @@ use crate::{Forward, Module};
 /// # Parameters
 /// | | shape | starts as |
 /// |---|---|---|
-/// | `weight` | [C] | 1 |
-/// | `bias` | [C] | 0 |
+/// | `weight` | \[C\] | 1 |
+/// | `bias` | \[C\] | 0 |
 ///
 /// # Errors
 /// If the input has another number of channels.
@@ -28,9 +28,9 @@ use crate::{Forward, Module};
 #[derive(Module, Clone, Debug)]
 #[module(describe = Self::settings)]
 pub struct GroupNorm {
-    /// [C].
+    /// \[C\].
     pub weight: Option<Param>,
-    /// [C].
+    /// \[C\].
     pub bias: Option<Param>,
     #[module(skip)]
     n_groups: usize,

@@ -20,7 +20,7 @@ use crate::{Forward, Module};
 /// | | shape | starts as |
 /// |---|---|---|
 /// | `weight` | [D_out, D_in] | U(−1/√D_in, 1/√D_in) |
-/// | `bias` | [D_out] | U(−1/√D_in, 1/√D_in) |
+/// | `bias` | \[D_out\] | U(−1/√D_in, 1/√D_in) |
 ///
 /// # Errors
 /// If the input's last axis is not D_in, or its dtype is not the weight's.
@@ -29,7 +29,7 @@ use crate::{Forward, Module};
 pub struct Linear {
     /// [D_out, D_in], as PyTorch stores it.
     pub weight: Param,
-    /// [D_out].
+    /// \[D_out\].
     pub bias: Option<Param>,
 }
 

@@ -5,12 +5,12 @@ use tensor_core::{Error, Result, Tensor, zip, zip_n};
 use super::Reduction;
 use super::nll::{Counted, Rows, classes_last, reduce, reduce_weighted};
 
-/// The mean of −ln softmax(x)[class], or of −Σ_c t_c·ln softmax(x)_c for a target of probabilities.
+/// The mean of −ln softmax(x)\[class\], or of −Σ_c t_c·ln softmax(x)_c for a target of probabilities.
 ///
 /// # Shapes
 /// | | shape |
 /// |---|---|
-/// | prediction | [N, C, L…], or [C]: logits |
+/// | prediction | [N, C, L…], or \[C\]: logits |
 /// | target | [N, L…], or []: class indices, i64 or i32 |
 /// | or target | the prediction's: probabilities, of its dtype |
 /// | result | [] |
@@ -28,7 +28,7 @@ pub struct CrossEntropy<'a> {
     /// What becomes of the rows; [`Reduction::Mean`], which, for class indices, divides by the sum of the weights of the classes
     /// that count.
     pub reduction: Reduction,
-    /// [C]: w, a weight per class; 1.
+    /// \[C\]: w, a weight per class; 1.
     pub weight: Option<&'a Tensor>,
     /// A class that does not count; none. PyTorch's is −100 by default.
     pub ignore_index: Option<i64>,
@@ -40,7 +40,7 @@ impl CrossEntropy<'_> {
     /// The loss.
     ///
     /// # Errors
-    /// As [`cross_entropy`]; if the weight is not [C], the smoothing not in [0, 1], or an ignored class is given with
+    /// As [`cross_entropy`]; if the weight is not \[C\], the smoothing not in [0, 1], or an ignored class is given with
     /// probabilities.
     pub fn loss(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
         let rows = Rows::new("cross_entropy", prediction, target, self.weight)?;

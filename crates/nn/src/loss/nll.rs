@@ -4,12 +4,12 @@ use tensor_core::{DType, Error, IntoAxis, Result, Shape, Tensor, zip};
 
 use super::{Reduction, not_empty};
 
-/// The mean of −p[class], p the logarithms of probabilities (from [`Tensor::log_softmax`]).
+/// The mean of −p\[class\], p the logarithms of probabilities (from [`Tensor::log_softmax`]).
 ///
 /// # Shapes
 /// | | shape |
 /// |---|---|
-/// | prediction | [N, C, L…], or [C] |
+/// | prediction | [N, C, L…], or \[C\] |
 /// | target | [N, L…], or []; class indices, i64 or i32 |
 /// | result | [] |
 ///
@@ -20,12 +20,12 @@ pub fn nll(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
     Nll::default().loss(prediction, target)
 }
 
-/// −w[class]·p[class].
+/// −w\[class\]·p\[class\].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nll<'a> {
     /// What becomes of the elements; [`Reduction::Mean`], which divides by the sum of the weights of the classes that count.
     pub reduction: Reduction,
-    /// [C]: a weight per class; 1.
+    /// \[C\]: a weight per class; 1.
     pub weight: Option<&'a Tensor>,
     /// A class that does not count; none. PyTorch's is −100 by default.
     pub ignore_index: Option<i64>,
@@ -35,7 +35,7 @@ impl Nll<'_> {
     /// The loss.
     ///
     /// # Errors
-    /// As [`nll`], or if the weight is not [C].
+    /// As [`nll`], or if the weight is not \[C\].
     pub fn loss(&self, prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
         let rows = Rows::new("nll", prediction, target, self.weight)?;
         rows.not_empty(self.reduction)?;

@@ -4,6 +4,8 @@ mod layers;
 mod losses;
 mod optimizers;
 
+use std::sync::LazyLock;
+
 use safetensors::SafeTensors;
 use tensor_core::{DType, Device, Error, Result, Tensor};
 
@@ -78,8 +80,10 @@ impl Case {
     }
 }
 
-fn file() -> SafeTensors<'static> {
-    SafeTensors::deserialize(FILE).expect("golden.safetensors is whole")
+fn file() -> &'static SafeTensors<'static> {
+    static PARSED: LazyLock<SafeTensors<'static>> =
+        LazyLock::new(|| SafeTensors::deserialize(FILE).expect("golden.safetensors is whole"));
+    &PARSED
 }
 
 #[test]
