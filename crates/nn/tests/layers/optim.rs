@@ -357,3 +357,14 @@ fn a_step_inside_a_gradient_can_be_differentiated() -> Result<()> {
     assert_eq!(values(grads.of(&outer.c).expect("the step depends on it"))?, [-1.0]);
     Ok(())
 }
+
+#[test]
+fn optimizers_and_layers_can_cross_threads() -> Result<()> {
+    fn shared<T: Send + Sync + 'static>(_: &T) {}
+    let model = model_on(&device())?;
+    shared(&model);
+    shared(&Adam::new(0.1).group(|path| path.is_empty(), |_| ()).setup(&model)?);
+    shared(&nn::MultiHeadAttention::new(4, 2, &device())?);
+    shared(&nn::BatchNorm2d::new(4, &device())?);
+    Ok(())
+}
