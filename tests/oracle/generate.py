@@ -8,7 +8,7 @@ the same bytes.
 
 Each family is a table, `<family>.json`, one case a line, and the numbers, `<family>.safetensors`, one f64 vector a case:
 its outputs, then the gradients by its float inputs, then the second-order gradients by them, all row-major, one after
-another. Inputs are not stored: they are drawn by `draw` from the case's name, and are few-bit numbers that every float
+another. `training.json` holds the losses of whole training runs. Inputs are not stored: they are drawn by `draw` from the case's name, and are few-bit numbers that every float
 type holds exactly, so that one reference judges all of them.
 """
 
@@ -193,6 +193,10 @@ class Family:
 
 def differs(name, new, old):
     """How a file differs from what is there, in words; numbers may differ by rounding with another PyTorch."""
+    if name == "training.json":
+        new, old = json.loads(new), json.loads(old)
+        same = new.keys() == old.keys() and all(torch.allclose(*map(torch.tensor, (new[k], old[k]))) for k in new)
+        return None if same else "the losses differ"
     if name.endswith(".json"):
         return None if new == old else "the cases differ"
     new, old = load(new), load(old)
@@ -211,21 +215,24 @@ def main():
     torch.set_num_threads(1)
     sys.path.insert(0, str(HERE))
     sys.dont_write_bytecode = True
-    total, failed = 0, False
+    contents = {}
     for name in FAMILIES:
         family = Family()
         importlib.import_module(f"families.{name}").add(family.case)
         table, numbers = family.files()
-        for file, content in [(f"{name}.json", table), (f"{name}.safetensors", numbers)]:
-            total += len(content)
-            path = HERE / file
-            if not check:
-                path.write_bytes(content)
-            elif why := "is missing" if not path.exists() else differs(file, content, path.read_bytes()):
-                failed = True
-                print(f"{file}: {why}")
+        contents[f"{name}.json"], contents[f"{name}.safetensors"] = table, numbers
         print(f"{name}: {len(family.rows)} cases, {len(table)} + {len(numbers)} bytes")
-    print(f"{total} bytes in all")
+    rows = [f"{json.dumps(name)}: {json.dumps(losses)}" for name, losses in importlib.import_module("families.training").runs().items()]
+    contents["training.json"] = ("{\n" + ",\n".join(rows) + "\n}\n").encode()
+    failed = False
+    for file, content in contents.items():
+        path = HERE / file
+        if not check:
+            path.write_bytes(content)
+        elif why := "is missing" if not path.exists() else differs(file, content, path.read_bytes()):
+            failed = True
+            print(f"{file}: {why}")
+    print(f"{sum(map(len, contents.values()))} bytes in all")
     sys.exit(failed)
 
 

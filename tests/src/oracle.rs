@@ -12,7 +12,7 @@ mod input;
 
 pub use args::{Args, Axes};
 pub use call::call;
-pub use input::{Input, Layout, host};
+pub use input::{Input, Layout, drawn, host};
 
 /// Every family with its table and its numbers.
 macro_rules! families {
@@ -68,6 +68,13 @@ pub fn cases() -> Vec<Case> {
     FAMILIES.iter().flat_map(|(name, table, numbers)| family(name, table, numbers)).collect()
 }
 
+/// The losses of PyTorch's training runs, by name.
+pub fn training_losses(name: &str) -> Vec<f64> {
+    let runs: Value = serde_json::from_str(include_str!("../oracle/training.json")).expect("training.json is JSON");
+    let losses = runs[name].as_array().unwrap_or_else(|| panic!("training.json has a run {name}"));
+    losses.iter().map(|v| v.as_f64().expect("a loss")).collect()
+}
+
 fn family(name: &str, table: &str, numbers: &[u8]) -> Vec<Case> {
     let rows: Vec<Value> = serde_json::from_str(table).unwrap_or_else(|e| panic!("{name}.json: {e}"));
     let numbers = SafeTensors::deserialize(numbers).unwrap_or_else(|e| panic!("{name}.safetensors: {e}"));
@@ -116,13 +123,13 @@ impl Case {
 
     /// What the first output is multiplied with before it is summed to a scalar.
     pub fn cotangent(&self) -> Vec<f64> {
-        input::drawn(&format!("{}#cotangent", self.key()), &self.outputs[0].dims, -64, 64)
+        drawn(&format!("{}#cotangent", self.key()), &self.outputs[0].dims)
     }
 
     /// What the gradient by each float input is multiplied with before all are summed to a scalar.
     pub fn directions(&self) -> Vec<Vec<f64>> {
         let leaves = self.inputs.iter().filter(|x| x.kind == 'f').enumerate();
-        leaves.map(|(i, x)| input::drawn(&format!("{}#direction{i}", self.key()), &x.dims, -64, 64)).collect()
+        leaves.map(|(i, x)| drawn(&format!("{}#direction{i}", self.key()), &x.dims)).collect()
     }
 }
 

@@ -68,7 +68,7 @@ fn cnn() -> Result<Bits> {
                 nn::MaxPool2d::new(2),
                 nn::Conv2d::new(16, 24, 3, &device)?.stride(2),
                 nn::Relu,
-                nn::Flatten::default(),
+                nn::Flatten,
                 nn::Dropout::new(0.3),
                 nn::Linear::new(24 * 3 * 4, 5, &device)?,
             ])

@@ -1,6 +1,5 @@
 //! Values and gradients of the whole tensor surface against PyTorch's, in every dtype and memory layout.
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use consort::nn::gradient_n;

@@ -1,6 +1,9 @@
 //! What the oracle cannot judge: how values come and go, the forms that arguments take, operators, random numbers, and
 //! the rules that are this library's own: ties, kinks, overflow, division by zero.
 
+// Ranges of axes and elements count from the end: `1..=-1` is not empty.
+#![allow(clippy::reversed_empty_ranges)]
+
 use std::sync::Arc;
 
 use consort::nn::gradient;

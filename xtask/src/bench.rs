@@ -66,24 +66,16 @@ pub(crate) fn run(args: &Args) -> Result {
     }
 
     let rounds = if args.quick { 1 } else { args.rounds };
-    let wanted = WORKLOADS
-        .iter()
-        .filter(|name| args.only.is_empty() || args.only.iter().any(|only| only == *name));
+    let wanted = WORKLOADS.iter().filter(|name| args.only.is_empty() || args.only.iter().any(|only| only == *name));
     let mut rows: Vec<Row> = Vec::new();
     for name in wanted {
         let (mut our_runs, mut torch_runs) = (Vec::new(), Vec::new());
         for round in 1..=rounds {
             eprintln!("{name}: round {round} of {rounds}");
-            our_runs.push(measure(
-                Command::new(&ours)
-                    .args(args.quick.then_some("--quick"))
-                    .arg(name),
-            )?);
+            our_runs.push(measure(Command::new(&ours).args(args.quick.then_some("--quick")).arg(name))?);
             if compare {
                 let script = root().join("xtask/bench/torch_train.py");
-                torch_runs.push(measure(
-                    Command::new(setup::python()).arg(script).arg(name),
-                )?);
+                torch_runs.push(measure(Command::new(setup::python()).arg(script).arg(name))?);
             }
         }
         rows.push(Row::new(name, &our_runs, &torch_runs));
@@ -109,15 +101,7 @@ impl Row {
         let torch_us = median(&torch);
         let ratio = torch_us.map(|torch_us| ours_us / torch_us);
         let ours_peak_bytes = our_runs.iter().filter_map(|run| run.peak_bytes).max();
-        Self {
-            name,
-            ours_us,
-            torch_us,
-            ratio,
-            ours_peak_bytes,
-            ours,
-            torch,
-        }
+        Self { name, ours_us, torch_us, ratio, ours_peak_bytes, ours, torch }
     }
 }
 
@@ -128,21 +112,10 @@ fn build() -> Result<PathBuf> {
         executable: Option<PathBuf>,
     }
     eprintln!("$ cargo build --release -p training");
-    let args = [
-        "build",
-        "--release",
-        "-p",
-        "training",
-        "--message-format",
-        "json-render-diagnostics",
-    ];
+    let args = ["build", "--release", "-p", "training", "--message-format", "json-render-diagnostics"];
     let messages = process::output(&mut cargo(args))?;
-    let mut built = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
-    built
-        .next_back()
-        .ok_or_else(|| "cargo built no `training` program".into())
+    let mut built = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
+    built.next_back().ok_or_else(|| "cargo built no `training` program".into())
 }
 
 /// Runs one side of one workload; the last line it prints is its result.
@@ -152,8 +125,7 @@ fn measure(command: &mut Command) -> Result<Run> {
     }
     let text = process::output(command)?;
     let line = text.lines().last().unwrap_or_default();
-    serde_json::from_str(line)
-        .map_err(|e| format!("expected a line of JSON, got `{line}`: {e}").into())
+    serde_json::from_str(line).map_err(|e| format!("expected a line of JSON, got `{line}`: {e}").into())
 }
 
 fn print_table(rows: &[Row]) {
@@ -162,24 +134,12 @@ fn print_table(rows: &[Row]) {
         [one] => format!("{one:.0}"),
         [least, .., most] => format!("{:.0} ({least:.0}-{most:.0})", times[times.len() / 2]),
     };
-    println!(
-        "microseconds per step: the median of the rounds, the least and the most; ratio = ours / PyTorch\n"
-    );
-    println!(
-        "{:<8} {:>24} {:>24} {:>6} {:>10}",
-        "", "consort", "PyTorch", "ratio", "peak MiB"
-    );
+    println!("microseconds per step: the median of the rounds, the least and the most; ratio = ours / PyTorch\n");
+    println!("{:<8} {:>24} {:>24} {:>6} {:>10}", "", "consort", "PyTorch", "ratio", "peak MiB");
     for row in rows {
         let ratio = row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
-        let peak = row.ours_peak_bytes.map_or("-".into(), |bytes| {
-            format!("{:.1}", bytes as f64 / 1048576.0)
-        });
-        println!(
-            "{:<8} {:>24} {:>24} {ratio:>6} {peak:>10}",
-            row.name,
-            cell(&row.ours),
-            cell(&row.torch)
-        );
+        let peak = row.ours_peak_bytes.map_or("-".into(), |bytes| format!("{:.1}", bytes as f64 / 1048576.0));
+        println!("{:<8} {:>24} {:>24} {ratio:>6} {peak:>10}", row.name, cell(&row.ours), cell(&row.torch));
     }
 }
 
@@ -187,13 +147,7 @@ fn print_table(rows: &[Row]) {
 fn warn_if_busy() {
     let busy_and_all = || {
         let stat = std::fs::read_to_string("/proc/stat").ok()?;
-        let ticks: Vec<f64> = stat
-            .lines()
-            .next()?
-            .split_whitespace()
-            .skip(1)
-            .map_while(|t| t.parse().ok())
-            .collect();
+        let ticks: Vec<f64> = stat.lines().next()?.split_whitespace().skip(1).map_while(|t| t.parse().ok()).collect();
         let all: f64 = ticks.iter().take(8).sum();
         Some((all - ticks.get(3)? - ticks.get(4)?, all))
     };
@@ -202,9 +156,7 @@ fn warn_if_busy() {
     if let (Some((busy, all)), Some((busy_now, all_now))) = (before, busy_and_all()) {
         let percent = 100.0 * (busy_now - busy) / (all_now - all).max(1.0);
         if percent > 10.0 {
-            eprintln!(
-                "other programs keep this machine {percent:.0} % busy: the times will be rough"
-            );
+            eprintln!("other programs keep this machine {percent:.0} % busy: the times will be rough");
         }
     }
 }
@@ -214,22 +166,12 @@ mod tests {
     use super::{Row, Run};
 
     fn runs(times: &[f64]) -> Vec<Run> {
-        times
-            .iter()
-            .map(|&us_per_step| Run {
-                us_per_step,
-                peak_bytes: Some(us_per_step as u64),
-            })
-            .collect()
+        times.iter().map(|&us_per_step| Run { us_per_step, peak_bytes: Some(us_per_step as u64) }).collect()
     }
 
     #[test]
     fn a_row_has_the_medians_and_their_ratio() {
-        let row = Row::new(
-            "seed",
-            &runs(&[30.0, 10.0, 20.0]),
-            &runs(&[50.0, 40.0, 10.0]),
-        );
+        let row = Row::new("seed", &runs(&[30.0, 10.0, 20.0]), &runs(&[50.0, 40.0, 10.0]));
         let json = serde_json::json!(row);
         let expected = serde_json::json!({
             "name": "seed", "ours_us": 20.0, "torch_us": 40.0, "ratio": 0.5, "ours_peak_bytes": 30,
@@ -240,9 +182,6 @@ mod tests {
     #[test]
     fn without_pytorch_there_is_no_ratio() {
         let json = serde_json::json!(Row::new("seed", &runs(&[30.0]), &[]));
-        assert!(
-            json["torch_us"].is_null() && json["ratio"].is_null(),
-            "{json}"
-        );
+        assert!(json["torch_us"].is_null() && json["ratio"].is_null(), "{json}");
     }
 }

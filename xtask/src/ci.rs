@@ -7,10 +7,7 @@ use std::time::{Duration, Instant};
 const STEPS: &[(&str, &[&str])] = &[
     ("fmt", &["fmt --all --check"]),
     ("tidy", &["xtask tidy"]),
-    (
-        "clippy",
-        &["clippy --workspace --all-targets -- -D warnings"],
-    ),
+    ("clippy", &["clippy --workspace --all-targets -- -D warnings"]),
     ("test", &["xtask test"]),
     ("docs", &["xtask docs"]),
     (
@@ -57,24 +54,14 @@ enum Outcome {
 }
 
 pub(crate) fn run(args: &Args) -> Result {
-    if let Some(name) = args
-        .only
-        .iter()
-        .find(|name| !STEPS.iter().any(|(step, _)| step == name))
-    {
-        return Err(
-            format!("no step is named `{name}`; `cargo xtask ci --list` names them").into(),
-        );
+    if let Some(name) = args.only.iter().find(|name| !STEPS.iter().any(|(step, _)| step == name)) {
+        return Err(format!("no step is named `{name}`; `cargo xtask ci --list` names them").into());
     }
-    let steps = STEPS
-        .iter()
-        .filter(|(name, _)| args.only.is_empty() || args.only.iter().any(|only| only == name));
+    let steps = STEPS.iter().filter(|(name, _)| args.only.is_empty() || args.only.iter().any(|only| only == name));
     if args.list {
         for (name, commands) in steps {
             println!("{name}");
-            commands
-                .iter()
-                .for_each(|command| println!("    cargo {command}"));
+            commands.iter().for_each(|command| println!("    cargo {command}"));
         }
         return Ok(());
     }
@@ -82,11 +69,7 @@ pub(crate) fn run(args: &Args) -> Result {
     let mut outcomes: Vec<(&str, Outcome)> = Vec::new();
     let mut stopped = false;
     for (name, commands) in steps {
-        let outcome = if stopped {
-            Outcome::NotRun
-        } else {
-            step(name, commands)
-        };
+        let outcome = if stopped { Outcome::NotRun } else { step(name, commands) };
         stopped |= matches!(outcome, Outcome::Failed(_)) && !args.keep_going;
         outcomes.push((name, outcome));
     }
@@ -96,21 +79,14 @@ pub(crate) fn run(args: &Args) -> Result {
 fn step(name: &str, commands: &[&str]) -> Outcome {
     println!("\n== {name}");
     let start = Instant::now();
-    let passed =
-        commands.iter().all(
-            |command| match process::run(&mut cargo(command.split(' '))) {
-                Ok(()) => true,
-                Err(error) => {
-                    eprintln!("xtask: {error}");
-                    false
-                }
-            },
-        );
-    if passed {
-        Outcome::Passed(start.elapsed())
-    } else {
-        Outcome::Failed(start.elapsed())
-    }
+    let passed = commands.iter().all(|command| match process::run(&mut cargo(command.split(' '))) {
+        Ok(()) => true,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            false
+        }
+    });
+    if passed { Outcome::Passed(start.elapsed()) } else { Outcome::Failed(start.elapsed()) }
 }
 
 fn summarise(outcomes: &[(&str, Outcome)]) -> Result {
@@ -126,14 +102,7 @@ fn summarise(outcomes: &[(&str, Outcome)]) -> Result {
         println!("{name:<10} {word:<8} {:>7.1} s", time.as_secs_f64());
     }
     println!("{:<10} {:<8} {:>7.1} s", "total", "", total.as_secs_f64());
-    let failed: Vec<&str> = outcomes
-        .iter()
-        .filter(|(_, o)| matches!(o, Outcome::Failed(_)))
-        .map(|(name, _)| *name)
-        .collect();
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("failed: {}", failed.join(", ")).into())
-    }
+    let failed: Vec<&str> =
+        outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Failed(_))).map(|(name, _)| *name).collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", ")).into()) }
 }

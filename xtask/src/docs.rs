@@ -27,21 +27,9 @@ struct Generated {
 }
 
 const GENERATED: &[Generated] = &[
-    Generated {
-        page: "ARCHITECTURE.md",
-        name: "crates",
-        text: crate_map,
-    },
-    Generated {
-        page: "docs/from-pytorch.md",
-        name: "pytorch",
-        text: || side_by_side("pytorch", "PyTorch"),
-    },
-    Generated {
-        page: "docs/from-flux.md",
-        name: "flux",
-        text: || side_by_side("flux", "Flux"),
-    },
+    Generated { page: "ARCHITECTURE.md", name: "crates", text: crate_map },
+    Generated { page: "docs/from-pytorch.md", name: "pytorch", text: || side_by_side("pytorch", "PyTorch") },
+    Generated { page: "docs/from-flux.md", name: "flux", text: || side_by_side("flux", "Flux") },
 ];
 
 pub(crate) fn run(args: &Args) -> Result {
@@ -58,16 +46,13 @@ fn refresh(part: &Generated, bless: bool) -> Result {
     let Generated { page, name, text } = part;
     let path = root().join(page);
     let old = fs::read_to_string(&path).map_err(|e| format!("{page}: {e}"))?;
-    let new = splice(&old, name, &text()?).ok_or_else(|| {
-        format!("{page}: no `<!-- generated: {name} -->` … `<!-- end of {name} -->`")
-    })?;
+    let new = splice(&old, name, &text()?)
+        .ok_or_else(|| format!("{page}: no `<!-- generated: {name} -->` … `<!-- end of {name} -->`"))?;
     if old == new {
         return Ok(());
     }
     if !bless {
-        let message = format!(
-            "{page}: the generated part `{name}` is out of date; run `cargo xtask docs --bless`"
-        );
+        let message = format!("{page}: the generated part `{name}` is out of date; run `cargo xtask docs --bless`");
         return Err(message.into());
     }
     eprintln!("{page}: rewrote the generated part `{name}`");
@@ -79,9 +64,7 @@ fn splice(page: &str, name: &str, text: &str) -> Option<String> {
     let (before, rest) = page.split_once(&format!("<!-- generated: {name} -->\n"))?;
     let end = format!("<!-- end of {name} -->");
     let (_, after) = rest.split_once(&end)?;
-    Some(format!(
-        "{before}<!-- generated: {name} -->\n{text}{end}{after}"
-    ))
+    Some(format!("{before}<!-- generated: {name} -->\n{text}{end}{after}"))
 }
 
 /// The map of crates, from the descriptions in their manifests.

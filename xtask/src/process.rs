@@ -25,15 +25,8 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Comma
 pub(crate) fn run(command: &mut Command) -> Result {
     let line = display(command);
     eprintln!("$ {line}");
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|e| format!("`{line}` did not start: {e}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("`{line}` failed: {status}").into())
-    }
+    let status = command.stdin(Stdio::null()).status().map_err(|e| format!("`{line}` did not start: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed: {status}").into()) }
 }
 
 /// The command's standard output; its standard error stays visible.
@@ -52,10 +45,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Whether the command runs and succeeds; what it prints is dropped.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
@@ -66,11 +56,6 @@ pub(crate) fn in_ci() -> bool {
 
 fn display(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let program = program
-        .file_stem()
-        .unwrap_or(program.as_os_str())
-        .to_string_lossy();
-    command.get_args().fold(program.into_owned(), |line, arg| {
-        line + " " + &arg.to_string_lossy()
-    })
+    let program = program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy();
+    command.get_args().fold(program.into_owned(), |line, arg| line + " " + &arg.to_string_lossy())
 }

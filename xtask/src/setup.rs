@@ -95,19 +95,9 @@ pub(crate) fn run(args: &Args) -> Result {
             (false, false) => "absent",
         };
         print!("{:<14} {state:<8} for {}", tool.name, tool.used_for);
-        println!(
-            "{}",
-            if present {
-                String::new()
-            } else {
-                format!("; to have it: {}", tool.remedy)
-            }
-        );
+        println!("{}", if present { String::new() } else { format!("; to have it: {}", tool.remedy) });
         if !present {
-            packages.extend(
-                tool.system_package
-                    .filter(|_| args.install || (tool.required && process::in_ci())),
-            );
+            packages.extend(tool.system_package.filter(|_| args.install || (tool.required && process::in_ci())));
             missing_required.extend(Some(tool.name).filter(|_| tool.required));
         }
     }
@@ -118,21 +108,14 @@ pub(crate) fn run(args: &Args) -> Result {
         Ok(())
     } else {
         let names = missing_required.join(", ");
-        Err(
-            format!("missing: {names}; `cargo xtask setup --install` installs system packages")
-                .into(),
-        )
+        Err(format!("missing: {names}; `cargo xtask setup --install` installs system packages").into())
     }
 }
 
 /// The set-up that building and testing need: nothing where the required tools are there.
 pub(crate) fn prepare() -> Result {
     let missing = TOOLS.iter().any(|tool| tool.required && !(tool.probe)());
-    if missing {
-        run(&Args { install: false })
-    } else {
-        Ok(())
-    }
+    if missing { run(&Args { install: false }) } else { Ok(()) }
 }
 
 /// Whether cargo-nextest is installed.
@@ -152,10 +135,7 @@ pub(crate) fn has_torch() -> bool {
 }
 
 fn install(packages: &[&str]) -> Result {
-    let as_root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    let as_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
     let apt = |args: &[&str]| {
         let mut command = Command::new(if as_root { "apt-get" } else { "sudo" });
         if !as_root {

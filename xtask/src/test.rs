@@ -25,10 +25,7 @@ pub(crate) fn run(args: &Args) -> Result {
     let mut failures = Vec::new();
     let mut attempt = |command: Vec<&str>| {
         let separator = Some("--").filter(|_| !args.filter.is_empty());
-        let command = command
-            .into_iter()
-            .chain(separator)
-            .chain(args.filter.iter().map(String::as_str));
+        let command = command.into_iter().chain(separator).chain(args.filter.iter().map(String::as_str));
         failures.extend(process::run(&mut cargo(command)).err());
     };
 
@@ -38,30 +35,14 @@ pub(crate) fn run(args: &Args) -> Result {
         attempt([&nextest, as_strs(&all).as_slice()].concat());
     } else {
         // `--all-targets` leaves out the doc tests, which come next in both cases.
-        attempt(
-            [
-                &["test", "--no-fail-fast", "--all-targets"],
-                as_strs(&all).as_slice(),
-            ]
-            .concat(),
-        );
+        attempt([&["test", "--no-fail-fast", "--all-targets"], as_strs(&all).as_slice()].concat());
     }
     if !documented.is_empty() {
-        attempt(
-            [
-                &["test", "--no-fail-fast", "--doc"],
-                as_strs(&documented).as_slice(),
-            ]
-            .concat(),
-        );
+        attempt([&["test", "--no-fail-fast", "--doc"], as_strs(&documented).as_slice()].concat());
     }
 
     let lines: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    if lines.is_empty() {
-        Ok(())
-    } else {
-        Err(lines.join("\n       ").into())
-    }
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n       ").into()) }
 }
 
 /// The `-p` options of what is to be tested, and of that the packages that have doc tests.

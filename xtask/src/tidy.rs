@@ -38,27 +38,14 @@ struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            rule,
-            message,
-            warning,
-        } = self;
-        write!(
-            f,
-            "{path}:{line}: {}{rule}: {message}",
-            if *warning { "warning: " } else { "" }
-        )
+        let Self { path, line, rule, message, warning } = self;
+        write!(f, "{path}:{line}: {}{rule}: {message}", if *warning { "warning: " } else { "" })
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result {
     if args.list {
-        let rules = rust::RULES
-            .iter()
-            .chain(text::RULES)
-            .map(|rule| (rule.name, rule.what));
+        let rules = rust::RULES.iter().chain(text::RULES).map(|rule| (rule.name, rule.what));
         for (name, what) in rules.chain(crates::RULES.iter().copied()) {
             println!("{name:<18} {what}");
         }
@@ -72,16 +59,8 @@ pub(crate) fn run(args: &Args) -> Result {
     findings.iter().for_each(|finding| println!("{finding}"));
 
     let errors = findings.iter().filter(|finding| !finding.warning).count();
-    println!(
-        "tidy: {} files, {errors} errors, {} warnings",
-        files.len(),
-        findings.len() - errors
-    );
-    if errors == 0 {
-        Ok(())
-    } else {
-        Err(format!("tidy found {errors} errors").into())
-    }
+    println!("tidy: {} files, {errors} errors, {} warnings", files.len(), findings.len() - errors);
+    if errors == 0 { Ok(()) } else { Err(format!("tidy found {errors} errors").into()) }
 }
 
 /// A rule about single files.

@@ -40,9 +40,7 @@ impl Package {
     /// Whether the package has a library, and so doc tests.
     pub(crate) fn has_library(&self) -> bool {
         let is_library = |kind: &String| matches!(kind.as_str(), "lib" | "rlib" | "proc-macro");
-        self.targets
-            .iter()
-            .any(|target| target.kind.iter().any(is_library))
+        self.targets.iter().any(|target| target.kind.iter().any(is_library))
     }
 }
 
@@ -52,12 +50,7 @@ pub(crate) fn packages() -> Result<Vec<Package>> {
     struct Metadata {
         packages: Vec<Package>,
     }
-    let text = process::output(&mut process::cargo([
-        "metadata",
-        "--no-deps",
-        "--format-version",
-        "1",
-    ]))?;
+    let text = process::output(&mut process::cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
     let mut packages = serde_json::from_str::<Metadata>(&text)?.packages;
     packages.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(packages)

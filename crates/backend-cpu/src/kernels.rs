@@ -6,12 +6,10 @@ use tensor_core::{Error, Meta, Op, Result, Storages, Tensor};
 use crate::Context;
 
 pub(crate) mod arg_reduce;
-pub(crate) mod softmax;
-pub(crate) mod normalize;
-pub(crate) mod cross_entropy;
 pub(crate) mod concat;
 pub(crate) mod conv;
 pub(crate) mod copy;
+pub(crate) mod cross_entropy;
 pub(crate) mod custom;
 pub(crate) mod dense;
 pub(crate) mod epilogue;
@@ -22,12 +20,14 @@ pub(crate) mod iota;
 pub(crate) mod lanes;
 pub(crate) mod map;
 pub(crate) mod matmul;
+pub(crate) mod normalize;
 pub(crate) mod number;
 pub(crate) mod pad;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod scan;
+pub(crate) mod softmax;
 pub(crate) mod sort;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -140,13 +140,6 @@ pub fn input<T: Elem>(x: &Tensor) -> &[T] {
     buffer(x).slice()
 }
 
-/// The elements of a tensor whose layout is row-major.
-#[inline]
-pub(crate) fn contiguous_input<T: Elem>(x: &Tensor) -> &[T] {
-    debug_assert!(x.is_contiguous());
-    &input(x)[x.layout().offset()..][..x.len()]
-}
-
 /// Copies host values to new memory.
 pub(crate) fn upload(pool: &Arc<Pool>, view: HostView<'_>) -> Result<Storage> {
     fn copy<T: Elem>(pool: &Arc<Pool>, values: &[T]) -> Result<Storage> {

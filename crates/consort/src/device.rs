@@ -5,6 +5,7 @@
 
 use std::sync::Once;
 
+pub use backend_cpu::test_device;
 pub use tensor_core::{Device, MemoryStatus, TransferStats, Transfers, stats};
 use tensor_core::{DeviceInfo, Error, Kind, Result};
 

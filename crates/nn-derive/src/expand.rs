@@ -96,7 +96,7 @@ fn arm(path: TokenStream, fields: &Fields, description: String, is_transparent: 
             continue;
         }
         if let Type::Reference(reference) = &field.ty
-            && !reference.lifetime.as_ref().is_some_and(|lifetime| lifetime.ident == "static")
+            && reference.lifetime.as_ref().is_none_or(|lifetime| lifetime.ident != "static")
         {
             return Err(Error::new(
                 field.ty.span(),

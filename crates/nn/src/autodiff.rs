@@ -145,24 +145,17 @@ impl Autodiff {
         if self.is_open() { tape.push(node) } else { NONE }
     }
 
-    /// Records an op whose slots show what it is a function of.
+    /// Records an op; `slots` are those of the inputs that its outputs change smoothly with.
     fn record(&self, op: &Op, slots: &[Slot], inputs: &[&Tensor], outputs: &[Tensor]) -> Slot {
-        let wanted: SmallVec<[Slot; 4]> = slots
-            .iter()
-            .enumerate()
-            .map(|(i, &s)| if s != NONE && rules::is_smooth(op, i) { s } else { NONE })
-            .collect();
-        if wanted.iter().all(|&s| s == NONE) {
-            return NONE;
+        let keeps = rules::Keeps::of(op, slots);
+        let mut node = Node::new(Recorded::Op(op.clone()));
+        for (i, (x, &slot)) in inputs.iter().zip(slots).enumerate() {
+            node.inputs.push(Operand::new(x, slot, keeps.input(i)));
         }
-        let declared = op.record().keeps();
-        let inputs = inputs
-            .iter()
-            .zip(&wanted)
-            .enumerate()
-            .map(|(i, (x, &slot))| Operand::new(x, slot, rules::keeps_input(op, declared, &wanted, i)));
-        let outputs = outputs.iter().enumerate().map(|(k, y)| Operand::new(y, NONE, declared.output(k)));
-        self.push(Node::new(Recorded::Op(op.clone()), inputs.collect(), outputs.collect()))
+        for (k, y) in outputs.iter().enumerate() {
+            node.outputs.push(keeps.output(k).then(|| y.clone()));
+        }
+        self.push(node)
     }
 }
 
@@ -187,17 +180,25 @@ impl Backend for Autodiff {
     }
 
     fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
-        let traced: SmallVec<[Option<&Traced>; 4]> = inputs.iter().map(|x| self.mine(x)).collect();
-        let primals: SmallVec<[&Tensor; 4]> =
-            inputs.iter().zip(&traced).map(|(x, traced)| traced.map_or(*x, |t| &t.primal)).collect();
+        let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
+        let mut slots: SmallVec<[Slot; 4]> = SmallVec::new();
+        let mut is_traced = false;
+        for (i, x) in inputs.iter().enumerate() {
+            let traced = self.mine(x);
+            let slot = traced.map_or(NONE, |traced| traced.slot);
+            let is_smooth = slot != NONE && rules::is_smooth(op, i);
+            is_traced |= is_smooth;
+            primals.push(traced.map_or(*x, |traced| &traced.primal));
+            slots.push(if is_smooth { slot } else { NONE });
+        }
         let results = execute(op, &primals)?;
-        let slots: SmallVec<[Slot; 4]> = traced.iter().map(|traced| traced.map_or(NONE, |t| t.slot)).collect();
-        let first = self.record(op, &slots, &primals, &results);
-        let storages = results.into_iter().zip(outputs).enumerate().map(|(k, (primal, meta))| {
+        let first = if is_traced { self.record(op, &slots, &primals, &results) } else { NONE };
+        let mut storages = Storages::new();
+        for (k, (primal, meta)) in results.into_iter().zip(outputs).enumerate() {
             let slot = if first == NONE || !meta.dtype.is_float() { NONE } else { first + k as Slot };
-            Arc::new(Traced { primal, slot }) as Storage
-        });
-        Ok(storages.collect())
+            storages.push(Arc::new(Traced { primal, slot }));
+        }
+        Ok(storages)
     }
 
     /// The rule as differentiable ops: an optimizer's step inside a gradient can be differentiated through.
@@ -251,13 +252,9 @@ impl Backend for Autodiff {
         }
         let mut slot = NONE;
         if traced.slot != NONE {
-            let input = Operand::new(&traced.primal, traced.slot, false);
-            let output = Operand::new(&primal, NONE, false);
-            let node = Node::new(
-                Recorded::Movement(movement.clone()),
-                SmallVec::from_iter([input]),
-                SmallVec::from_iter([output]),
-            );
+            let mut node = Node::new(Recorded::Movement(movement.clone()));
+            node.inputs.push(Operand::new(&traced.primal, traced.slot, false));
+            node.outputs.push(None);
             slot = self.push(node);
         }
         let meta = Meta::new(layout.shape().clone(), x.dtype());

@@ -96,7 +96,7 @@ impl<'a> Dec<'_, '_, 'a> {
     }
 
     pub(crate) fn any_flag(&mut self, names: &[&str]) -> bool {
-        names.iter().fold(false, |found, name| self.flag(name) || found)
+        names.iter().filter(|name| self.flag(name)).count() > 0
     }
 
     /// The first of the names that is there.

@@ -6,6 +6,7 @@ mod device;
 mod error;
 mod exec;
 mod fma;
+mod fragment;
 mod lower;
 mod memory;
 mod module;

@@ -52,7 +52,7 @@ impl Bits {
     fn is_full(&self, len: usize) -> bool {
         let whole = len / 64;
         self.0[..whole].iter().all(|word| *word == u64::MAX)
-            && (len % 64 == 0 || self.0[whole] == u64::MAX >> (64 - len % 64))
+            && (len.is_multiple_of(64) || self.0[whole] == u64::MAX >> (64 - len % 64))
     }
 
     pub(crate) fn clear_all(&mut self) {

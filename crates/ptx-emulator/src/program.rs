@@ -1,6 +1,7 @@
 //! What a kernel is after decoding: a flat list of operations over rows of lanes.
 
 use crate::error::Pos;
+use crate::fragment::{MatTy, Mma};
 use crate::types::{Class, Reg, Row, Row64, Space, Ty};
 use crate::value::approx::Approx;
 use crate::value::convert::Conversion;
@@ -195,54 +196,6 @@ pub(crate) struct MatrixMove {
     pub(crate) address: Address,
     pub(crate) regs: Box<[u16]>,
     pub(crate) transposed: bool,
-}
-
-/// A matrix product: D = A·B + C, of one warp.
-#[derive(Clone, Debug)]
-pub(crate) struct Mma {
-    pub(crate) m: usize,
-    pub(crate) n: usize,
-    pub(crate) k: usize,
-    pub(crate) a_ty: MatTy,
-    pub(crate) b_ty: MatTy,
-    pub(crate) c_ty: MatTy,
-    pub(crate) d_ty: MatTy,
-    pub(crate) satfinite: bool,
-    /// Fragments of `wmma`, whose layout the emulator chooses.
-    pub(crate) wmma: bool,
-    pub(crate) a: Box<[Reg]>,
-    pub(crate) b: Box<[Reg]>,
-    pub(crate) c: Box<[Reg]>,
-    pub(crate) d: Box<[Reg]>,
-}
-
-/// The type of a matrix's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatTy {
-    F16,
-    Bf16,
-    Tf32,
-    F32,
-    F64,
-    S8,
-    U8,
-    S4,
-    U4,
-    S32,
-    E4m3,
-    E5m2,
-}
-
-impl MatTy {
-    pub(crate) fn bits(self) -> usize {
-        match self {
-            Self::S4 | Self::U4 => 4,
-            Self::S8 | Self::U8 | Self::E4m3 | Self::E5m2 => 8,
-            Self::F16 | Self::Bf16 => 16,
-            Self::Tf32 | Self::F32 | Self::S32 => 32,
-            Self::F64 => 64,
-        }
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -83,6 +83,7 @@ pub(crate) struct Clock {
     /// For the warps of the block.
     own: Vec<u32>,
     /// For warps of other blocks.
+    #[allow(clippy::box_collection)] // Rarely there: one word in every cell.
     foreign: Option<Box<HashMap<u32, u32>>>,
 }
 

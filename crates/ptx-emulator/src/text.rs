@@ -2,5 +2,6 @@
 
 pub(crate) mod ast;
 mod constant;
+mod declaration;
 mod lexer;
 pub(crate) mod parser;

@@ -34,6 +34,6 @@ pub use param::Param;
 pub use shape::{Dim, Dims, IntoShape, Shape};
 pub use stats::{TransferStats, Transfers, stats};
 pub use tensor::{
-    AsOperand, AttentionOptions, ConvOptions, ConvTransposeOptions, IntoRange, Operand, Padding, PerAxis, PoolOptions, Tensor,
-    custom, einsum, zip, zip_n,
+    AsOperand, AttentionOptions, ConvOptions, ConvTransposeOptions, IntoRange, Operand, Padding, PerAxis, PoolOptions,
+    Tensor, custom, einsum, zip, zip_n,
 };

@@ -51,7 +51,7 @@ fn tensors() -> Result<()> {
     // Nothing moves from one device to another unasked: that would be slow, and hard to see. Ops on tensors of two
     // devices are an error that says so. (Where there is only one device, a second CPU under another name stands in.)
     let other = device::all().into_iter().find(|other| *other != device);
-    let other = other.unwrap_or_else(|| backend_cpu::test_device("stand-in", 0).0);
+    let other = other.unwrap_or_else(|| device::test_device("stand-in", 0).0);
     let far = y.to(&other)?;
     println!("x on {device} + y on {other} fails:");
     println!("  {}", x.add(&far).expect_err("operands on two devices"));

@@ -106,6 +106,43 @@ impl Args {
         }
     }
 
+    /// These arguments with one of them made absurd, in every way that keeps its kind.
+    pub fn distorted(&self) -> Vec<(String, Args)> {
+        const NUMBERS: [i64; 5] = [-99, -1, 0, 99, 1 << 20];
+        let mut all = Vec::new();
+        let mut push = |key: &str, new: Value| {
+            let mut args = self.0.clone();
+            args[key] = new;
+            all.push((format!("{key} {}", args[key]), Args(args)));
+        };
+        for (key, value) in self.0.as_object().into_iter().flatten() {
+            match value {
+                Value::Number(n) if n.is_f64() => {
+                    [f64::MAX, -1.0, 0.0].into_iter().for_each(|v| push(key, v.into()));
+                }
+                // Sizes, counts and distances are never negative in the methods' signatures.
+                Value::Number(_) => {
+                    let is_size = matches!(&key[..], "n" | "k" | "len" | "correction" | "groups");
+                    NUMBERS.into_iter().filter(|v| !is_size || *v >= 0).for_each(|v| push(key, v.into()));
+                }
+                Value::Array(list) => {
+                    push(key, Value::Array(list.iter().chain(list.last()).cloned().collect()));
+                    push(key, Value::Array(list.iter().skip(1).cloned().collect()));
+                    let is_size = !matches!(&key[..], "axes" | "shape" | "counts");
+                    for (i, _) in list.iter().enumerate().filter(|(_, v)| v.is_i64()) {
+                        for v in NUMBERS.into_iter().filter(|v| !is_size || *v >= 0) {
+                            let mut list = list.clone();
+                            list[i] = v.into();
+                            push(key, Value::Array(list));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
     /// A convolution's options; the defaults for those that are not given.
     pub fn conv(&self) -> ConvOptions {
         if !self.has("stride") {

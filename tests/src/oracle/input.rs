@@ -62,14 +62,14 @@ fn draw(key: &str, n: usize, low: i64, high: i64, distinct: bool) -> Vec<i64> {
     pool
 }
 
-/// Drawn floats low/32 … high/32.
-pub(super) fn drawn(key: &str, dims: &[usize], low: i64, high: i64) -> Vec<f64> {
-    draw(key, dims.iter().product(), low, high, false).into_iter().map(|v| v as f64 / 32.0).collect()
+/// Floats −64/32 … 64/32 drawn from a name.
+pub fn drawn(key: &str, dims: &[usize]) -> Vec<f64> {
+    draw(key, dims.iter().product(), -64, 64, false).into_iter().map(|v| v as f64 / 32.0).collect()
 }
 
 impl Input {
     /// `f[2,3] -124..124`, `f[2,3] -124..124 distinct` or `f[2] = 0.0 inf`.
-    pub(super) fn parse(key: &str, spec: &str) -> Self {
+    pub fn parse(key: &str, spec: &str) -> Self {
         let (kind, dims, rest) = head(spec);
         if let Some(values) = rest.strip_prefix('=') {
             let values = values.split_whitespace().map(|v| v.parse().expect("a number")).collect();

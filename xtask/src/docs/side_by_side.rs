@@ -13,24 +13,13 @@
 pub(super) fn tables(test: &str, language: &str, title: &str) -> String {
     let mut tables = String::new();
     for section in sections(test) {
-        let rows: Vec<&Row> = section
-            .rows
-            .iter()
-            .filter(|row| !row.text_in(language).is_empty())
-            .collect();
+        let rows: Vec<&Row> = section.rows.iter().filter(|row| !row.text_in(language).is_empty()).collect();
         if rows.is_empty() {
             continue;
         }
-        tables += &format!(
-            "\n## {}\n\n| {title} | Consort |\n|---|---|\n",
-            section.heading
-        );
+        tables += &format!("\n## {}\n\n| {title} | Consort |\n|---|---|\n", section.heading);
         for row in rows {
-            tables += &format!(
-                "| {} | {} |\n",
-                cell(&row.text_in(language)),
-                cell(&row.statements())
-            );
+            tables += &format!("| {} | {} |\n", cell(&row.text_in(language)), cell(&row.statements()));
         }
     }
     tables + "\n"
@@ -77,27 +66,14 @@ fn sections(test: &str) -> Vec<Section<'_>> {
     let mut in_row = false;
     for line in test.lines().map(str::trim) {
         let Some(section) = sections.last_mut().filter(|_| !line.starts_with("// # ")) else {
-            sections.extend(line.strip_prefix("// # ").map(|heading| Section {
-                heading,
-                rows: Vec::new(),
-            }));
+            sections.extend(line.strip_prefix("// # ").map(|heading| Section { heading, rows: Vec::new() }));
             in_row = false;
             continue;
         };
-        if let Some((language, text)) = line
-            .strip_prefix("// ")
-            .and_then(|comment| comment.split_once(": "))
-        {
-            match section
-                .rows
-                .last_mut()
-                .filter(|row| in_row && row.rust.is_empty())
-            {
+        if let Some((language, text)) = line.strip_prefix("// ").and_then(|comment| comment.split_once(": ")) {
+            match section.rows.last_mut().filter(|row| in_row && row.rust.is_empty()) {
                 Some(row) => row.other.push((language, text)),
-                None => section.rows.push(Row {
-                    other: vec![(language, text)],
-                    rust: Vec::new(),
-                }),
+                None => section.rows.push(Row { other: vec![(language, text)], rust: Vec::new() }),
             }
             in_row = true;
         } else if line.is_empty() || line.starts_with("//") {
@@ -111,10 +87,7 @@ fn sections(test: &str) -> Vec<Section<'_>> {
 
 /// Lines of code as one cell of a table.
 fn cell(lines: &[String]) -> String {
-    let spans: Vec<String> = lines
-        .iter()
-        .map(|line| format!("`{}`", line.replace('|', "\\|")))
-        .collect();
+    let spans: Vec<String> = lines.iter().map(|line| format!("`{}`", line.replace('|', "\\|"))).collect();
     spans.join("<br>")
 }
 

@@ -5,10 +5,7 @@ use crate::workspace::{Package, relative};
 
 /// The rules and what they ask, as in the tables of the other rules.
 pub(super) const RULES: &[(&str, &str)] = &[
-    (
-        "crate-layers",
-        "dependencies point one way: tensor-core ← backends, nn, data ← consort ← examples",
-    ),
+    ("crate-layers", "dependencies point one way: tensor-core ← backends, nn, data ← consort ← examples"),
     ("crate-description", "every package says what it is"),
 ];
 
@@ -18,12 +15,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("crates/backend-*", &["tensor-core"]),
     ("crates/nn-derive", &[]),
     ("crates/ptx-emulator", &[]),
+    ("crates/conformance", &["nn", "tensor-core"]),
     ("crates/nn", &["nn-derive", "tensor-core"]),
     ("crates/data", &["tensor-core"]),
-    (
-        "crates/consort",
-        &["backend-*", "data", "nn", "tensor-core"],
-    ),
+    ("crates/consort", &["backend-*", "data", "nn", "tensor-core"]),
     ("examples/*", &["consort"]),
     ("benches/*", &["consort"]),
     ("tests", &["*"]),
@@ -35,53 +30,25 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
 }
 
 fn check_one(package: &Package) -> Vec<Finding> {
-    let find = |rule, message| Finding {
-        path: relative(&package.manifest_path),
-        line: 1,
-        rule,
-        message,
-        warning: false,
-    };
+    let find =
+        |rule, message| Finding { path: relative(&package.manifest_path), line: 1, rule, message, warning: false };
     let mut findings = Vec::new();
-    if package
-        .description
-        .as_deref()
-        .unwrap_or_default()
-        .is_empty()
-    {
-        findings.push(find(
-            "crate-description",
-            format!("`{}` has no description", package.name),
-        ));
+    if package.description.as_deref().unwrap_or_default().is_empty() {
+        findings.push(find("crate-description", format!("`{}` has no description", package.name)));
     }
     let folder = package.folder();
     let Some((_, allowed)) = LAYERS.iter().find(|(of, _)| matches(of, &folder)) else {
-        findings.push(find(
-            "crate-layers",
-            format!("`{folder}` has no row in tidy's table of layers"),
-        ));
+        findings.push(find("crate-layers", format!("`{folder}` has no row in tidy's table of layers")));
         return findings;
     };
-    let local = package
-        .dependencies
-        .iter()
-        .filter(|d| d.path.is_some() && d.kind.as_deref() != Some("dev"));
-    let wrong =
-        local.filter(|dependency| !allowed.iter().any(|name| matches(name, &dependency.name)));
+    let local = package.dependencies.iter().filter(|d| d.path.is_some() && d.kind.as_deref() != Some("dev"));
+    let wrong = local.filter(|dependency| !allowed.iter().any(|name| matches(name, &dependency.name)));
     findings.extend(wrong.map(|dependency| {
-        find(
-            "crate-layers",
-            format!(
-                "`{}` must not depend on `{}`",
-                package.name, dependency.name
-            ),
-        )
+        find("crate-layers", format!("`{}` must not depend on `{}`", package.name, dependency.name))
     }));
     findings
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
-    pattern
-        .strip_suffix('*')
-        .map_or(pattern == name, |start| name.starts_with(start))
+    pattern.strip_suffix('*').map_or(pattern == name, |start| name.starts_with(start))
 }

@@ -32,16 +32,8 @@ pub(super) struct Token {
 
 impl Source {
     pub(super) fn new(path: &str, text: &str) -> Self {
-        let tokens = if path.ends_with(".rs") {
-            tokens(text)
-        } else {
-            Ok(Vec::new())
-        };
-        Self {
-            path: path.into(),
-            text: text.into(),
-            tokens,
-        }
+        let tokens = if path.ends_with(".rs") { tokens(text) } else { Ok(Vec::new()) };
+        Self { path: path.into(), text: text.into(), tokens }
     }
 
     /// The tokens, none where the file is not Rust.
@@ -52,7 +44,8 @@ impl Source {
     /// Whether the file is code of a library, as opposed to tests, examples and tools.
     pub(super) fn is_library(&self) -> bool {
         let in_source = self.path.starts_with("crates/") && self.path.contains("/src/");
-        let is_test = self.path.ends_with("/tests.rs") || self.path.contains("/tests/");
+        let is_test =
+            ["/tests.rs", "/testing.rs"].iter().any(|name| self.path.ends_with(name)) || self.path.contains("/tests/");
         in_source && self.path.ends_with(".rs") && !is_test
     }
 
@@ -60,15 +53,9 @@ impl Source {
     pub(super) fn places<'a>(&'a self, sequence: &str) -> impl Iterator<Item = &'a [Token]> {
         let sequence: Vec<String> = sequence.split(' ').map(str::to_owned).collect();
         let tokens = self.tokens();
-        (0..tokens.len())
-            .map(move |at| &tokens[at..])
-            .filter(move |rest| {
-                rest.len() >= sequence.len()
-                    && sequence
-                        .iter()
-                        .zip(*rest)
-                        .all(|(text, token)| token.text == *text)
-            })
+        (0..tokens.len()).map(move |at| &tokens[at..]).filter(move |rest| {
+            rest.len() >= sequence.len() && sequence.iter().zip(*rest).all(|(text, token)| token.text == *text)
+        })
     }
 }
 
@@ -84,12 +71,8 @@ pub(super) fn walk(folder: &Path) -> Result<Vec<Source>> {
             if !SKIPPED.iter().any(|skipped| name == *skipped) {
                 files.extend(walk(&path)?);
             }
-        } else if path
-            .extension()
-            .is_some_and(|have| EXTENSIONS.iter().any(|e| have == *e))
-        {
-            let text =
-                fs::read_to_string(&path).map_err(|e| format!("{}: {e}", relative(&path)))?;
+        } else if path.extension().is_some_and(|have| EXTENSIONS.iter().any(|e| have == *e)) {
+            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", relative(&path)))?;
             files.push(Source::new(&relative(&path), &text));
         }
     }
@@ -110,14 +93,7 @@ fn flatten(stream: TokenStream, depth: usize, test: bool, flat: &mut Vec<Token>)
     for tree in stream {
         let line = tree.span().start().line;
         let test = test || item_is_test;
-        let mut push = |text: String, line| {
-            flat.push(Token {
-                text,
-                line,
-                depth,
-                test,
-            })
-        };
+        let mut push = |text: String, line| flat.push(Token { text, line, depth, test });
         match tree {
             TokenTree::Group(group) => {
                 let (open, close) = match group.delimiter() {
@@ -130,12 +106,7 @@ fn flatten(stream: TokenStream, depth: usize, test: bool, flat: &mut Vec<Token>)
                 let last_line = group.span().end().line;
                 let inside = group.stream().to_string();
                 flatten(group.stream(), depth + 1, test, flat);
-                flat.push(Token {
-                    text: close.into(),
-                    line: last_line,
-                    depth,
-                    test,
-                });
+                flat.push(Token { text: close.into(), line: last_line, depth, test });
                 match open {
                     "[" if inside.replace(' ', "") == "cfg(test)" => item_is_test = true,
                     "{" => item_is_test = false,

@@ -10,10 +10,7 @@ const BACKEND: &str = "crates/backend-cpu/src/execute.rs";
 
 fn fired(path: &str, text: &str) -> Vec<(&'static str, usize)> {
     let findings = super::check(&Source::new(path, text));
-    findings
-        .iter()
-        .map(|Finding { rule, line, .. }| (*rule, *line))
-        .collect()
+    findings.iter().map(|Finding { rule, line, .. }| (*rule, *line)).collect()
 }
 
 #[track_caller]
@@ -29,65 +26,36 @@ fn unsafe_code_stays_in_its_files() {
     check("crates/backend-cpu/src/simd.rs", text, &[]);
     check(LIBRARY, "#![allow(unsafe_code)]", &[("unsafe", 1)]);
     check(LIBRARY, "// unsafe\nconst A: &str = \"unsafe\";", &[]);
-    check(
-        "crates/nn/src/lib.rs",
-        "//! Layers.",
-        &[("forbid-unsafe", 1)],
-    );
-    check(
-        "crates/nn/src/lib.rs",
-        "//! Layers.\n#![forbid(unsafe_code)]",
-        &[],
-    );
+    check("crates/nn/src/lib.rs", "//! Layers.", &[("forbid-unsafe", 1)]);
+    check("crates/nn/src/lib.rs", "//! Layers.\n#![forbid(unsafe_code)]", &[]);
     check("crates/backend-cpu/src/lib.rs", "//! Kernels.", &[]);
 }
 
 #[test]
 fn unfinished_code_is_found() {
     for name in ["todo", "unimplemented", "dbg"] {
-        check(
-            "tests/tests/a.rs",
-            &format!("fn f() {{\n{name}!(1)\n}}"),
-            &[("unfinished", 2)],
-        );
-        check(
-            "tests/tests/a.rs",
-            &format!("/// {name}!()\nfn {name}() {{}}"),
-            &[],
-        );
+        check("tests/tests/a.rs", &format!("fn f() {{\n{name}!(1)\n}}"), &[("unfinished", 2)]);
+        check("tests/tests/a.rs", &format!("/// {name}!()\nfn {name}() {{}}"), &[]);
     }
     check("tests/tests/a.rs", "fn f( {", &[("rust", 1)]);
 }
 
 #[test]
 fn hidden_tests_are_found() {
-    check(
-        "tests/tests/a.rs",
-        "#[test]\n#[ignore]\nfn f() {}",
-        &[("hidden-test", 2)],
-    );
-    check(
-        "tests/tests/a.rs",
-        "#[test]\n#[should_panic(expected = \"x\")]\nfn f() {}",
-        &[("hidden-test", 2)],
-    );
+    check("tests/tests/a.rs", "#[test]\n#[ignore]\nfn f() {}", &[("hidden-test", 2)]);
+    check("tests/tests/a.rs", "#[test]\n#[should_panic(expected = \"x\")]\nfn f() {}", &[("hidden-test", 2)]);
 }
 
 #[test]
 fn libraries_do_not_unwrap() {
-    let text =
-        "fn f() {\n    g().unwrap();\n    g().expect(\"x\");\n    g().expect(\"invariant: x\");\n}";
+    let text = "fn f() {\n    g().unwrap();\n    g().expect(\"x\");\n    g().expect(\"invariant: x\");\n}";
     check(LIBRARY, text, &[("unwrap", 2), ("unwrap", 3)]);
     check("crates/nn/src/loss/tests.rs", text, &[]);
     check("crates/nn/tests/loss.rs", text, &[]);
     check("examples/digits/src/curve.rs", text, &[]);
     let test = format!("#[cfg(test)]\nmod tests {{\n{text}\n}}\nfn after() {{ h().unwrap() }}");
     check(LIBRARY, &test, &[("unwrap", 9)]);
-    check(
-        LIBRARY,
-        "#[cfg(test)]\nmod tests;\nfn after() { h().unwrap() }",
-        &[("unwrap", 3)],
-    );
+    check(LIBRARY, "#[cfg(test)]\nmod tests;\nfn after() { h().unwrap() }", &[("unwrap", 3)]);
 }
 
 #[test]
@@ -102,11 +70,7 @@ fn backends_name_every_op() {
     check(BACKEND, &arms("_ if d => c,"), &[("op-wildcard", 5)]);
     check(BACKEND, &arms("Op::Map(_) => match x { _ => 1 },"), &[]);
     check("examples/digits/src/curve.rs", &arms("_ => c,"), &[]);
-    check(
-        BACKEND,
-        "fn f() { match dtype { DType::F32 => a, _ => b } }",
-        &[],
-    );
+    check(BACKEND, "fn f() { match dtype { DType::F32 => a, _ => b } }", &[]);
 }
 
 #[test]
@@ -123,37 +87,21 @@ fn words_are_found() {
     let word = ["FIX", "ME"].concat();
     check(LIBRARY, &format!("\n// {word}: later"), &[("words", 2)]);
     check("docs/a.md", &format!("{word}S and A{word}"), &[]);
-    check(
-        "docs/a.md",
-        &["see /ho", "me/someone"].concat(),
-        &[("words", 1)],
-    );
+    check("docs/a.md", &["see /ho", "me/someone"].concat(), &[("words", 1)]);
     check("docs/a.md", &["<<<<", "<<< HEAD"].concat(), &[("words", 1)]);
 }
 
 #[test]
 fn broken_links_are_found() {
     check("docs/a.md", "# A b\n[x](no-such-page.md)", &[("links", 2)]);
-    check(
-        "docs/a.md",
-        "# A `b`, c\n[x](#a-b-c) [y](#d)",
-        &[("links", 2)],
-    );
-    check(
-        "docs/a.md",
-        "[x](../Cargo.toml) [y](https://example.org/z)",
-        &[],
-    );
+    check("docs/a.md", "# A `b`, c\n[x](#a-b-c) [y](#d)", &[("links", 2)]);
+    check("docs/a.md", "[x](../Cargo.toml) [y](https://example.org/z)", &[]);
     check("docs/a.md", "`[x](y)`\n```\n[x](y)\n```", &[]);
 }
 
 fn package(folder: &str, description: &str, dependency: &str, kind: &str) -> Package {
     let manifest = root().join(folder).join("Cargo.toml");
-    let kind = if kind.is_empty() {
-        "null".into()
-    } else {
-        format!("{kind:?}")
-    };
+    let kind = if kind.is_empty() { "null".into() } else { format!("{kind:?}") };
     let json = format!(
         r#"{{"name": {folder:?}, "description": {description:?}, "manifest_path": {manifest:?}, "targets": [],
             "dependencies": [{{"name": {dependency:?}, "kind": {kind}, "path": "/x"}}]}}"#
@@ -171,12 +119,7 @@ fn dependencies_point_one_way() {
     check("crates/backend-cpu", "tensor-core", "", &[]);
     check("crates/backend-cpu", "nn", "", &["crate-layers"]);
     check("crates/tensor-core", "backend-cpu", "", &["crate-layers"]);
-    check(
-        "crates/tensor-core",
-        "backend-cpu",
-        "build",
-        &["crate-layers"],
-    );
+    check("crates/tensor-core", "backend-cpu", "build", &["crate-layers"]);
     check("crates/tensor-core", "backend-cpu", "dev", &[]);
     check("crates/consort", "backend-cuda", "", &[]);
     check("examples/digits", "nn", "", &["crate-layers"]);
@@ -186,8 +129,5 @@ fn dependencies_point_one_way() {
 #[test]
 fn packages_are_described() {
     let findings = crates::check(&[package("crates/data", "", "tensor-core", "")]);
-    assert_eq!(
-        findings.iter().map(|f| f.rule).collect::<Vec<_>>(),
-        ["crate-description"]
-    );
+    assert_eq!(findings.iter().map(|f| f.rule).collect::<Vec<_>>(), ["crate-description"]);
 }

@@ -9,37 +9,15 @@ const LONG: usize = 400;
 const TOO_LONG: usize = 600;
 
 /// Words that say a change is not finished, or tie the project to one machine.
-const WORDS: &[&str] = &[
-    "FIXME", "HACK", "TODO", "WIP", "XXX", "<<<<<<<", ">>>>>>>", "/home/", "/root/", "/Users/",
-];
+const WORDS: &[&str] = &["FIXME", "HACK", "TODO", "WIP", "XXX", "<<<<<<<", ">>>>>>>", "/home/", "/root/", "/Users/"];
 /// The file that has to spell them.
 const WORDS_FILE: &str = "xtask/src/tidy/text.rs";
 
 pub(super) const RULES: &[Rule] = &[
-    Rule {
-        name: "long-file",
-        what: "code files over 400 lines",
-        find: long,
-        warning: true,
-    },
-    Rule {
-        name: "too-long-file",
-        what: "no code file over 600 lines",
-        find: too_long,
-        warning: false,
-    },
-    Rule {
-        name: "words",
-        what: "no note to oneself, no path of one machine",
-        find: words,
-        warning: false,
-    },
-    Rule {
-        name: "links",
-        what: "links between pages lead somewhere",
-        find: broken_links,
-        warning: false,
-    },
+    Rule { name: "long-file", what: "code files over 400 lines", find: long, warning: true },
+    Rule { name: "too-long-file", what: "no code file over 600 lines", find: too_long, warning: false },
+    Rule { name: "words", what: "no note to oneself, no path of one machine", find: words, warning: false },
+    Rule { name: "links", what: "links between pages lead somewhere", find: broken_links, warning: false },
 ];
 
 type Findings = Vec<(usize, String)>;
@@ -51,18 +29,12 @@ fn lines_over(file: &Source, limit: usize) -> Option<usize> {
 
 fn long(file: &Source) -> Findings {
     let lines = lines_over(file, LONG).filter(|&n| n <= TOO_LONG);
-    lines
-        .map(|n| (n, format!("{n} lines; a file is one idea")))
-        .into_iter()
-        .collect()
+    lines.map(|n| (n, format!("{n} lines; a file is one idea"))).into_iter().collect()
 }
 
 fn too_long(file: &Source) -> Findings {
     let lines = lines_over(file, TOO_LONG);
-    lines
-        .map(|n| (n, format!("{n} lines, over {TOO_LONG}; split it by idea")))
-        .into_iter()
-        .collect()
+    lines.map(|n| (n, format!("{n} lines, over {TOO_LONG}; split it by idea"))).into_iter().collect()
 }
 
 fn words(file: &Source) -> Findings {
@@ -93,10 +65,7 @@ fn broken_links(file: &Source) -> Findings {
     if !file.path.ends_with(".md") {
         return Vec::new();
     }
-    links(&file.text)
-        .into_iter()
-        .filter_map(|(line, target)| Some((line, breach(file, target)?)))
-        .collect()
+    links(&file.text).into_iter().filter_map(|(line, target)| Some((line, breach(file, target)?))).collect()
 }
 
 /// What is wrong with a link to this target, if anything. Other sites are not asked.
@@ -110,11 +79,7 @@ fn breach(file: &Source, target: &str) -> Option<String> {
     if !path.is_empty() && !to.exists() {
         return Some(format!("the link `{target}` leads nowhere"));
     }
-    let text = if path.is_empty() {
-        file.text.clone()
-    } else {
-        std::fs::read_to_string(&to).unwrap_or_default()
-    };
+    let text = if path.is_empty() { file.text.clone() } else { std::fs::read_to_string(&to).unwrap_or_default() };
     let found = heading.is_empty() || headings(&text).any(|have| have == heading);
     (!found).then(|| format!("the link `{target}` names a heading that is not there"))
 }
@@ -141,21 +106,9 @@ fn links(text: &str) -> Vec<(usize, &str)> {
 
 /// The anchors of a page's headings, spelt as code hosts spell them.
 fn headings(text: &str) -> impl Iterator<Item = String> {
-    let titles = text
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .map(|line| line.trim_start_matches('#').trim());
+    let titles = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
     titles.map(|title| {
-        let kept = title
-            .chars()
-            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.map(|c| {
-            if c == ' ' {
-                '-'
-            } else {
-                c.to_ascii_lowercase()
-            }
-        })
-        .collect()
+        let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
     })
 }

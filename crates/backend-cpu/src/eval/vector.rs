@@ -80,24 +80,27 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// Calls `body` for every block of `out`, the last one padded.
-#[inline(always)]
-fn for_blocks<U: Lane>(out: &mut [U], mut body: impl FnMut(usize, usize, &mut Block<U>)) {
-    let n = out.len();
-    let mut end = [U::default(); BLOCK];
-    let mut at = 0;
-    while at < n {
-        let len = BLOCK.min(n - at);
-        let block = if len == BLOCK {
-            (&mut out[at..at + BLOCK]).try_into().expect("invariant: a whole block")
-        } else {
-            &mut end
-        };
-        body(at, len, block);
-        at += len;
-    }
-    let rest = n % BLOCK;
-    out[n - rest..].copy_from_slice(&end[..rest]);
+/// Runs `body` for every block of `out`, the last one padded. No closure: one that the compiler does not inline would be
+/// compiled without the vector instructions.
+macro_rules! for_blocks {
+    ($out:expr, |$at:ident, $len:ident, $block:ident| $body:expr) => {
+        let out = $out;
+        let n = out.len();
+        let mut end = [Default::default(); BLOCK];
+        let mut $at = 0;
+        while $at < n {
+            let $len = BLOCK.min(n - $at);
+            let $block = if $len == BLOCK {
+                (&mut out[$at..$at + BLOCK]).try_into().expect("invariant: a whole block")
+            } else {
+                &mut end
+            };
+            $body;
+            $at += $len;
+        }
+        let rest = n % BLOCK;
+        out[n - rest..].copy_from_slice(&end[..rest]);
+    };
 }
 
 struct Loop1<'a, F: Fn1<T>, T: Lane> {
@@ -111,8 +114,8 @@ impl<F: Fn1<T>, T: Lane> Kernel for Loop1<'_, F, T> {
 
     #[inline(always)]
     fn run(self) {
-        let mut end = [T::default(); BLOCK];
-        for_blocks(self.out, |at, len, out| body1::<F, T>(self.x.at(at, len, &mut end), out));
+        let mut x = [T::default(); BLOCK];
+        for_blocks!(self.out, |at, len, block| body1::<F, T>(self.x.at(at, len, &mut x), block));
     }
 }
 
@@ -137,9 +140,9 @@ impl<F: Fn2<T>, T: Lane> Kernel for Loop2<'_, F, T> {
     #[inline(always)]
     fn run(self) {
         let mut ends = [[T::default(); BLOCK]; 2];
-        for_blocks(self.out, |at, len, out| {
+        for_blocks!(self.out, |at, len, block| {
             let [x, y] = &mut ends;
-            body2::<F, T>(self.x.at(at, len, x), self.y.at(at, len, y), out);
+            body2::<F, T>(self.x.at(at, len, x), self.y.at(at, len, y), block);
         });
     }
 }
@@ -166,10 +169,10 @@ impl<T: Lane> Kernel for Choose<'_, T> {
     fn run(self) {
         let mut condition = [0; BLOCK];
         let mut ends = [[T::default(); BLOCK]; 2];
-        for_blocks(self.out, |at, len, out| {
+        for_blocks!(self.out, |at, len, block| {
             let [x, y] = &mut ends;
             let condition = self.condition.at(at, len, &mut condition);
-            choose_body(condition, self.x.at(at, len, x), self.y.at(at, len, y), out);
+            choose_body(condition, self.x.at(at, len, x), self.y.at(at, len, y), block);
         });
     }
 }

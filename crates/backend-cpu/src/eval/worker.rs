@@ -222,7 +222,7 @@ impl Drop for Worker<'_, '_> {
 fn load_consecutive(dtype: DType, bytes: &[u8], n: usize, register: &mut [u8]) {
     for_dtype!(dtype, T => {
         let lanes = cast_slice_mut::<u8, <T as Stored>::Lane>(register);
-        widen(&cast_slice::<u8, T>(&bytes[..n * size_of::<T>()]), &mut lanes[..n]);
+        widen(cast_slice::<u8, T>(&bytes[..n * size_of::<T>()]), &mut lanes[..n]);
     });
 }
 

@@ -29,7 +29,10 @@ pub(crate) fn run(inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Res
 fn targets(target: &Tensor, n_classes: usize, cx: &Context<'_>) -> Result<Vec<usize>> {
     let check = |i: i64| {
         usize::try_from(i).ok().filter(|&i| i < n_classes).ok_or_else(|| {
-            Error::index("cross_entropy", format!("target is out of range: target {i}, classes {n_classes}; classes count from 0"))
+            Error::index(
+                "cross_entropy",
+                format!("target is out of range: target {i}, classes {n_classes}; classes count from 0"),
+            )
         })
     };
     match target.dtype() {

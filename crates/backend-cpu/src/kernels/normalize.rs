@@ -109,7 +109,11 @@ where
         column_sums(groups, x, op.center)
     } else {
         groups.sums(|g| {
-            let shift = if op.center { groups.runs(x, g).next().and_then(|run| run.first()).map_or(0.0, |v| v.load().to_total()) } else { 0.0 };
+            let shift = if op.center {
+                groups.runs(x, g).next().and_then(|run| run.first()).map_or(0.0, |v| v.load().to_total())
+            } else {
+                0.0
+            };
             let [mut sum, mut square] = [0.0; 2];
             for run in groups.runs(x, g) {
                 let part = simd::run(Moments { x: run, shift });

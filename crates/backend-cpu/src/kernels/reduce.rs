@@ -407,7 +407,7 @@ mod tests {
         for (shape, axes) in [(&[5, 6, 7][..], &[0, 2][..]), (&[5, 6, 7], &[1]), (&[90, 800], &[0]), (&[9000], &[0])] {
             let x = Array::noise(shape, 1);
             let op = reduce(ReduceKind::Sum, axes, square.clone());
-            check(&op, &[x.clone()], &DType::FLOATS, |x| {
+            check(&op, std::slice::from_ref(&x), &DType::FLOATS, |x| {
                 // 16-bit products are rounded before they are added.
                 let mut expected = reference(ReduceKind::Sum, axes, x, |v| v[0] * v[0]);
                 expected[0].slack += 1.0;

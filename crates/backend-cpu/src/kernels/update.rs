@@ -75,7 +75,9 @@ impl Evaluators {
             let mut written = dtypes(target);
             written.remove(1);
             if outputs != &written[..] {
-                let text = format!("the rule must give param and states in their types: target {t} {written:?}, rule {outputs:?}");
+                let text = format!(
+                    "the rule must give param and states in their types: target {t} {written:?}, rule {outputs:?}"
+                );
                 return Err(Error::dtype("update", text));
             }
         }

@@ -61,13 +61,13 @@ pub fn checkpoint(f: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static,
     let replay = Arc::new(Replay { f: Box::new(f), stream, mode: leaf::mode_override(), reads: frame.reads });
     for autodiff in &frame.levels {
         let x = lowered_to(x, autodiff.level);
-        let input = match autodiff.mine(&x) {
+        let mut node = Node::new(Recorded::Checkpoint(replay.clone()));
+        node.inputs.push(match autodiff.mine(&x) {
             Some(traced) => Operand::new(&traced.primal, traced.slot, true),
             None => Operand::new(&x, NONE, true),
-        };
-        let output = Operand::new(&value, NONE, false);
-        let recorded = Recorded::Checkpoint(replay.clone());
-        let slot = autodiff.push(Node::new(recorded, SmallVec::from_iter([input]), SmallVec::from_iter([output])));
+        });
+        node.outputs.push(None);
+        let slot = autodiff.push(node);
         value = wrap(value, slot, autodiff.device());
     }
     Ok(value)

@@ -1,10 +1,10 @@
 //! The derivative of every op, once, written in ops: so it runs on every device and can be differentiated itself.
 
-use smallvec::{SmallVec, smallvec};
 use tensor_core::op::ReduceKind;
-use tensor_core::{Error, Keeps, Op, Result, Shape, Tensor, execute};
+use tensor_core::{Error, Op, Result, Shape, Tensor, execute};
 
 use super::tape::{NONE, Operand, Slot};
+use super::walk::{Step, zeros};
 
 mod conv;
 mod elementwise;
@@ -19,63 +19,8 @@ mod softmax;
 
 pub(super) use movement::movement;
 
-/// The gradient by every input; `None` is zero.
-pub(super) type Grads = SmallVec<[Option<Tensor>; 2]>;
-
-/// A recorded op, and the gradients by its outputs: at least one is there.
-pub(super) struct Step<'a> {
-    pub(super) inputs: &'a [Operand],
-    pub(super) outputs: &'a [Operand],
-    pub(super) grads: &'a [Option<Tensor>],
-}
-
-impl<'a> Step<'a> {
-    /// Whether the gradient by input `i` is asked for.
-    fn wants(&self, i: usize) -> bool {
-        self.inputs[i].is_wanted()
-    }
-
-    /// An input's value: one that the op keeps.
-    fn input(&self, i: usize) -> &'a Tensor {
-        self.inputs[i].value().expect("invariant: the op keeps this input")
-    }
-
-    /// An output's value: one that the op keeps.
-    fn output(&self, k: usize) -> &'a Tensor {
-        self.outputs[k].value().expect("invariant: the op keeps this output")
-    }
-
-    fn shape(&self, i: usize) -> &'a Shape {
-        self.inputs[i].shape()
-    }
-
-    /// The gradient by an output, if it has one.
-    fn grad(&self, k: usize) -> Option<&'a Tensor> {
-        self.grads[k].as_ref()
-    }
-
-    /// The gradient by the only differentiable output.
-    fn g(&self) -> Result<&'a Tensor> {
-        self.grad(0)
-            .ok_or_else(|| Error::gradient("gradient", "invariant: an op is walked when its output has a gradient"))
-    }
-
-    /// The gradient of an op of one input.
-    fn only(&self, gradient: impl FnOnce(&'a Tensor) -> Result<Tensor>) -> Result<Grads> {
-        Ok(smallvec![self.grad(0).map(gradient).transpose()?])
-    }
-
-    /// Zeros like input `i`, which take no memory.
-    fn zeros_like(&self, i: usize) -> Result<Tensor> {
-        let x = &self.inputs[i];
-        let place = self.grads.iter().flatten().next().map(Tensor::device);
-        let device = place.ok_or_else(|| Error::gradient("gradient", "invariant: an output has a gradient"))?;
-        Tensor::zeros((), (&device, x.dtype()))?.expand(x.shape())
-    }
-}
-
 /// The gradients by the inputs of a recorded op.
-pub(super) fn op(op: &Op, step: &Step<'_>) -> Result<Grads> {
+pub(super) fn op(op: &Op, step: &mut Step<'_>) -> Result<()> {
     match op {
         Op::Map(map) => elementwise::map(map, step),
         Op::Reduce(reduce) => match reduce.kind {
@@ -96,7 +41,7 @@ pub(super) fn op(op: &Op, step: &Step<'_>) -> Result<Grads> {
         Op::Sort(sort) => index::sort(sort, step),
         Op::Concat(concat) => movement::concat(concat, step),
         Op::Pad(pad) => movement::pad(pad, step),
-        Op::Copy => step.only(|g| Ok(g.clone())),
+        Op::Copy => step.give(0, step.g().clone()),
         Op::Softmax(softmax) => softmax::softmax(softmax, step),
         Op::CrossEntropy(_) => softmax::cross_entropy(step),
         Op::Normalize(normalize) => normalize::normalize(normalize, step),
@@ -171,16 +116,37 @@ pub(super) fn is_smooth(op: &Op, i: usize) -> bool {
     }
 }
 
-/// Whether input `i` is kept: of what the op declares, what the gradients that are wanted read.
-pub(super) fn keeps_input(op: &Op, declared: Keeps, wanted: &[Slot], i: usize) -> bool {
-    let wants = |j: usize| wanted.get(j).is_some_and(|&slot| slot != NONE);
-    match op {
-        Op::Map(map) => map.exprs.iter().any(|e| elementwise::is_read(e, i, wants)),
-        Op::Reduce(reduce) if reduce.kind == ReduceKind::Sum => elementwise::is_read(&reduce.producer, i, wants),
-        Op::MatMul(matmul) => matmul::is_read(&matmul.epilogue, i, wants),
-        Op::Conv(conv) => matmul::is_read(&conv.epilogue, i, wants),
-        Op::ConvInputGrad(_) | Op::ConvWeightGrad(_) => wants(1 - i),
-        _ => declared.input(i),
+/// What is kept of an op: of what its record declares, what the gradients that are wanted read.
+pub(super) struct Keeps<'a> {
+    op: &'a Op,
+    wanted: &'a [Slot],
+    declared: tensor_core::Keeps,
+}
+
+impl<'a> Keeps<'a> {
+    pub(super) fn of(op: &'a Op, wanted: &'a [Slot]) -> Self {
+        let declared = match op {
+            // Read off their expressions below.
+            Op::Map(_) | Op::MatMul(_) | Op::Conv(_) => tensor_core::Keeps::NOTHING,
+            _ => op.record().keeps(),
+        };
+        Self { op, wanted, declared }
+    }
+
+    pub(super) fn input(&self, i: usize) -> bool {
+        let wants = |j: usize| self.wanted.get(j).is_some_and(|&slot| slot != NONE);
+        match self.op {
+            Op::Map(map) => map.exprs.iter().any(|e| elementwise::is_read(e, i, wants)),
+            Op::Reduce(reduce) if reduce.kind == ReduceKind::Sum => elementwise::is_read(&reduce.producer, i, wants),
+            Op::MatMul(matmul) => matmul::is_read(&matmul.epilogue, i, wants),
+            Op::Conv(conv) => matmul::is_read(&conv.epilogue, i, wants),
+            Op::ConvInputGrad(_) | Op::ConvWeightGrad(_) => wants(1 - i),
+            _ => self.declared.input(i),
+        }
+    }
+
+    pub(super) fn output(&self, k: usize) -> bool {
+        self.declared.output(k)
     }
 }
 

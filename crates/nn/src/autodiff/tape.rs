@@ -22,10 +22,10 @@ pub(super) enum Recorded {
     Checkpoint(Arc<Replay>),
 }
 
-/// An input or output of a node.
+/// An input of a node.
 #[derive(Clone)]
 pub(super) struct Operand {
-    /// Where an input's gradient goes; `NONE` when it is not wanted. Not used for outputs.
+    /// Where its gradient goes; `NONE` when it is not wanted.
     slot: Slot,
     kept: Kept,
 }
@@ -81,14 +81,15 @@ impl Operand {
 pub(super) struct Node {
     pub(super) recorded: Recorded,
     pub(super) inputs: SmallVec<[Operand; 2]>,
-    pub(super) outputs: SmallVec<[Operand; 1]>,
+    /// The values of outputs that are kept.
+    pub(super) outputs: SmallVec<[Option<Tensor>; 1]>,
     /// The slot of the first output.
     pub(super) first: Slot,
 }
 
 impl Node {
-    pub(super) fn new(recorded: Recorded, inputs: SmallVec<[Operand; 2]>, outputs: SmallVec<[Operand; 1]>) -> Self {
-        Self { recorded, inputs, outputs, first: NONE }
+    pub(super) fn new(recorded: Recorded) -> Self {
+        Self { recorded, inputs: SmallVec::new(), outputs: SmallVec::new(), first: NONE }
     }
 }
 

@@ -3,25 +3,25 @@
 use nn::{gradient, numerical_gradient};
 use tensor_core::{DType, Device, IntoShape, Result, Tensor};
 
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     backend_cpu::device()
 }
 
 /// An f64 tensor.
-pub fn tensor(values: &[f64], shape: impl IntoShape) -> Tensor {
+pub(crate) fn tensor(values: &[f64], shape: impl IntoShape) -> Tensor {
     Tensor::from_slice(values, shape, &device()).unwrap()
 }
 
-pub fn indices(values: &[i64], shape: impl IntoShape) -> Tensor {
+pub(crate) fn indices(values: &[i64], shape: impl IntoShape) -> Tensor {
     Tensor::from_slice(values, shape, &device()).unwrap()
 }
 
-pub fn values(x: &Tensor) -> Vec<f64> {
+pub(crate) fn values(x: &Tensor) -> Vec<f64> {
     x.cast(DType::F64).unwrap().to_vec().unwrap()
 }
 
 /// Numbers spread over an interval without pattern; the same for the same seed.
-pub fn spread(shape: &[usize], low: f64, high: f64, seed: u64) -> Tensor {
+pub(crate) fn spread(shape: &[usize], low: f64, high: f64, seed: u64) -> Tensor {
     let n: usize = shape.iter().product();
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let values: Vec<f64> = (0..n)
@@ -34,7 +34,7 @@ pub fn spread(shape: &[usize], low: f64, high: f64, seed: u64) -> Tensor {
 }
 
 #[track_caller]
-pub fn assert_close(name: &str, got: &Tensor, expected: &Tensor, tolerance: f64) {
+pub(crate) fn assert_close(name: &str, got: &Tensor, expected: &Tensor, tolerance: f64) {
     assert_eq!(got.shape(), expected.shape(), "{name}: shape");
     for (i, (g, e)) in values(got).into_iter().zip(values(expected)).enumerate() {
         let is_close = (g - e).abs() <= tolerance * (1.0 + e.abs()) || (g.is_nan() && e.is_nan());
@@ -43,12 +43,12 @@ pub fn assert_close(name: &str, got: &Tensor, expected: &Tensor, tolerance: f64)
 }
 
 #[track_caller]
-pub fn assert_values(name: &str, got: &Tensor, expected: &[f64]) {
+pub(crate) fn assert_values(name: &str, got: &Tensor, expected: &[f64]) {
     assert_close(name, got, &tensor(expected, got.shape()), 1e-9);
 }
 
 /// A function of tensors, and where it is differentiated.
-pub struct Case {
+pub(crate) struct Case {
     pub name: &'static str,
     pub inputs: Vec<Tensor>,
     pub f: Box<dyn Fn(&[Tensor]) -> Result<Tensor>>,
@@ -58,7 +58,7 @@ pub struct Case {
 ///
 /// The loss weighs every element of the result differently, so that a gradient in the wrong place shows.
 #[track_caller]
-pub fn check(case: &Case) {
+pub(crate) fn check(case: &Case) {
     for i in 0..case.inputs.len() {
         let at = |x: &Tensor| {
             let mut inputs = case.inputs.clone();

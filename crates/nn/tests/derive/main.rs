@@ -28,7 +28,13 @@ struct Norm {
 
 impl Norm {
     fn new(n: usize) -> Self {
-        Self { weight: param(n), running: Buffer::new(constant(n)), table: constant(n), mode: Mode::default(), epsilon: 1e-5 }
+        Self {
+            weight: param(n),
+            running: Buffer::new(constant(n)),
+            table: constant(n),
+            mode: Mode::default(),
+            epsilon: 1e-5,
+        }
     }
 }
 

@@ -62,12 +62,31 @@ fn fields_of_every_kind() {
     check(
         &model,
         &[
-            "dense.weight", "norms.0.weight", "norms.0.running", "norms.0.table", "norms.1.weight", "norms.1.running",
-            "norms.1.table", "pair.0.weight", "pair.0.bias", "pair.1", "array.0", "array.1", "boxed.weight", "boxed.bias",
-            "dynamic.weight", "dynamic.bias", "nested.1.1.weight", "nested.1.1.bias", "type",
+            "dense.weight",
+            "norms.0.weight",
+            "norms.0.running",
+            "norms.0.table",
+            "norms.1.weight",
+            "norms.1.running",
+            "norms.1.table",
+            "pair.0.weight",
+            "pair.0.bias",
+            "pair.1",
+            "array.0",
+            "array.1",
+            "boxed.weight",
+            "boxed.bias",
+            "dynamic.weight",
+            "dynamic.bias",
+            "nested.1.1.weight",
+            "nested.1.1.bias",
+            "type",
         ],
     );
-    check(&(0..40).map(|_| param(1)).collect::<Vec<_>>(), &(0..40).map(|i| i.to_string()).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>());
+    check(
+        &(0..40).map(|_| param(1)).collect::<Vec<_>>(),
+        &(0..40).map(|i| i.to_string()).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     check(&chain![Dense::new(1, 1), Norm::new(1)], &["0.weight", "0.bias", "1.weight", "1.running", "1.table"]);
     check(&param(1), &[""]);
 }

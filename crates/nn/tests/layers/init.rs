@@ -39,7 +39,7 @@ fn random_weights_have_the_spread_and_bounds_of_their_formula() -> Result<()> {
     check(Init::Uniform { low: -0.5, high: 0.5 }, (1.0f64 / 12.0).sqrt(), 0.5)?;
     check(Init::Normal { mean: 0.0, std: 0.02 }, 0.02, no_bound)?;
     // The standard deviation of a normal cut at ±2: √(1 − 4φ(2)/(2Φ(2) − 1)).
-    check(Init::truncated_normal(0.02), 0.02 * 0.879_625_661_034_233_98, 0.04)
+    check(Init::truncated_normal(0.02), 0.02 * 0.879_625_661_034_234, 0.04)
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl Dec<'_, '_, '_> {
             _ if from == to => float_mode.is_none(),
             _ => float_mode.is_none() && int_mode.is_none(),
         };
-        if ok && float_mode != Some(Round::Away) || ok && to == Tf32 {
+        if ok && (float_mode != Some(Round::Away) || to == Tf32) {
             return Ok(());
         }
         self.error(format!("rounding does not suit a conversion from .{} to .{}", from.name(), to.name()))

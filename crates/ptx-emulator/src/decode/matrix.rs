@@ -2,8 +2,9 @@
 
 use super::{Dec, Decoded};
 use crate::error::Result;
+use crate::fragment::{Fragment, MatTy, Mma, Part};
 use crate::lower::operand::Fit;
-use crate::program::{Instr, MatTy, MatrixMove, Mma, WmmaMove};
+use crate::program::{Instr, MatrixMove, WmmaMove};
 use crate::types::{Class, Reg, Ty};
 
 use MatTy::*;
@@ -131,19 +132,16 @@ impl<'a> Dec<'_, '_, 'a> {
             return self.error("this type does not exist for this shape");
         }
         self.check_types(a_ty, b_ty, c_ty, d_ty, satfinite)?;
+        let (a, b) = (self.fragment(1, a_ty, m * k / 32, false)?, self.fragment(2, b_ty, k * n / 32, false)?);
+        let (c, d) = (self.fragment(3, c_ty, m * n / 32, false)?, self.fragment(0, d_ty, m * n / 32, true)?);
         let mma = Mma {
-            a: self.fragment(1, a_ty, m * k / 32, false)?,
-            b: self.fragment(2, b_ty, k * n / 32, false)?,
-            c: self.fragment(3, c_ty, m * n / 32, false)?,
-            d: self.fragment(0, d_ty, m * n / 32, true)?,
-            wmma: false,
+            a: Fragment::new(Part::A, m, k, a_ty, false, a),
+            b: Fragment::new(Part::B, k, n, b_ty, false, b),
+            c: Fragment::new(Part::C, m, n, c_ty, false, c),
+            d: Fragment::new(Part::C, m, n, d_ty, false, d),
             m,
             n,
             k,
-            a_ty,
-            b_ty,
-            c_ty,
-            d_ty,
             satfinite,
         };
         Ok(vec![Instr::Mma(Box::new(mma))])
@@ -234,19 +232,17 @@ impl<'a> Dec<'_, '_, 'a> {
         self.check_wmma((m, n, k), a_ty, 'a')?;
         self.check_wmma((m, n, k), d_ty, 'd')?;
         self.count(4)?;
+        let a = self.fragment(1, a_ty, wmma_slots(m * k, a_ty, 'a'), false)?;
+        let b = self.fragment(2, b_ty, wmma_slots(k * n, b_ty, 'b'), false)?;
+        let (c, d) = (self.fragment(3, c_ty, m * n / 32, false)?, self.fragment(0, d_ty, m * n / 32, true)?);
         let mma = Mma {
-            a: self.fragment(1, a_ty, wmma_slots(m * k, a_ty, 'a'), false)?,
-            b: self.fragment(2, b_ty, wmma_slots(k * n, b_ty, 'b'), false)?,
-            c: self.fragment(3, c_ty, m * n / 32, false)?,
-            d: self.fragment(0, d_ty, m * n / 32, true)?,
-            wmma: true,
+            a: Fragment::new(Part::A, m, k, a_ty, true, a),
+            b: Fragment::new(Part::B, k, n, b_ty, true, b),
+            c: Fragment::new(Part::C, m, n, c_ty, true, c),
+            d: Fragment::new(Part::C, m, n, d_ty, true, d),
             m,
             n,
             k,
-            a_ty,
-            b_ty,
-            c_ty,
-            d_ty,
             satfinite,
         };
         Ok(vec![Instr::Mma(Box::new(mma))])

@@ -99,7 +99,7 @@ pub(super) fn check(ast: &Ast<'_>, stmt: &Stmt<'_>) -> Result<()> {
     if matches!(opcode, "add" | "sub" | "mul") && floating && !rounded {
         return error(format!("{opcode}: strict mode wants a rounding such as .rn: without one it may be fused"));
     }
-    let need = NEEDS.iter().find(|(name, mods, ..)| *name == opcode && mods.iter().all(|modifier| has(modifier)));
+    let need = NEEDS.iter().find(|(name, mods, ..)| *name == opcode && mods.iter().all(&has));
     if let Some((_, mods, sm, version)) = need {
         let what: String = mods.iter().map(|modifier| format!(".{modifier}")).collect();
         if target(ast) < *sm {

@@ -64,7 +64,7 @@ impl Machine<'_> {
         let mut runs = Lanes(mask);
         let clock = std::mem::take(&mut warp.clock);
         let result = (|| -> Step {
-            while let Some(lane) = runs.next() {
+            for lane in runs.by_ref() {
                 let (space, address) = Self::resolve(access.space, addresses[lane]);
                 let at = self.locate(warp, space, address, kind, lane)?;
                 let region = self.region(block, space);

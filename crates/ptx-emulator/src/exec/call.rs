@@ -20,7 +20,7 @@ impl Machine<'_> {
                 let same =
                     Lanes(mask).filter(|lane| warp.value(reg, *lane) == target).fold(0, |set, lane| set | 1 << lane);
                 let index = target.wrapping_sub(FUNCTION_WINDOW);
-                if index % 16 != 0 || index / 16 >= self.program.funcs.len() as u64 {
+                if !index.is_multiple_of(16) || index / 16 >= self.program.funcs.len() as u64 {
                     let message = format!("call of {target:#x}, where no function is");
                     return Err(Fault::new(Finding::BadTarget, message).lanes(same));
                 }

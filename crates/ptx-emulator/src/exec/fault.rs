@@ -59,6 +59,7 @@ impl Machine<'_> {
         (pos.line, pos.column, text)
     }
 
+    #[allow(clippy::boxed_local)] // Faults travel boxed: results stay small.
     pub(super) fn report(&self, block: &Block, index: usize, fault: Box<Fault>) -> Box<Report> {
         let warp = &block.warps[index];
         let pc = fault.pc.unwrap_or(warp.pc);

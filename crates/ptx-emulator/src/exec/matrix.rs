@@ -5,8 +5,9 @@ use super::fault::Fault;
 use super::step::Step;
 use super::{Block, Machine};
 use crate::fma;
+use crate::fragment::{Fragment, MatTy, Mma, linear};
 use crate::options::MmaMode;
-use crate::program::{MatTy, MatrixMove, Mma, WmmaMove};
+use crate::program::{MatrixMove, WmmaMove};
 use crate::report::Finding;
 use crate::types::{Class, Reg};
 use crate::value::float::{bits32, bits64};
@@ -15,15 +16,6 @@ use crate::value::int::extend;
 use crate::value::mma::hopper;
 use crate::value::round::{E4M3, E5M2, f8_value};
 use crate::warp::Warp;
-
-/// Which part of a product a fragment is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    A,
-    B,
-    C,
-    D,
-}
 
 impl Machine<'_> {
     /// All lanes, together, none exited.
@@ -132,27 +124,28 @@ impl Machine<'_> {
 
     pub(super) fn mma(&mut self, warp: &mut Warp, mma: &Mma, mask: u32) -> Step {
         self.whole_warp(warp, mask)?;
-        for regs in [&mma.a, &mma.b, &mma.c] {
-            self.unset(warp, regs, u32::MAX)?;
+        for fragment in [&mma.a, &mma.b, &mma.c] {
+            self.unset(warp, &fragment.regs, u32::MAX)?;
         }
         if self.options.stats {
             self.stats.matrix_macs += (mma.m * mma.n * mma.k) as u64;
         }
         let (m, n, k) = (mma.m, mma.n, mma.k);
-        match mma.a_ty {
+        match mma.a.ty {
             MatTy::F64 => {
-                let (a, b) = (gather64(warp, mma, Part::A), gather64(warp, mma, Part::B));
-                let mut c = gather64(warp, mma, Part::C);
+                let values =
+                    |fragment| gather_bits(warp, fragment).into_iter().map(f64::from_bits).collect::<Vec<f64>>();
+                let (a, b, mut c) = (values(&mma.a), values(&mma.b), values(&mma.c));
                 for (i, c) in c.iter_mut().enumerate() {
                     let (row, col) = (i / n, i % n);
                     *c = (0..k).fold(*c, |sum, l| a[row * k + l].mul_add(b[l * n + col], sum));
                 }
-                scatter(warp, mma, |i| bits64(c[i]));
+                scatter(warp, &mma.d, |i| bits64(c[i]));
             }
             MatTy::S8 | MatTy::U8 | MatTy::S4 | MatTy::U4 => {
-                let a = gather_int(warp, mma, Part::A);
-                let b = gather_int(warp, mma, Part::B);
-                let mut c = gather_int(warp, mma, Part::C);
+                let values =
+                    |fragment| gather_bits(warp, fragment).into_iter().map(|bits| bits as i64).collect::<Vec<i64>>();
+                let (a, b, mut c) = (values(&mma.a), values(&mma.b), values(&mma.c));
                 for (i, c) in c.iter_mut().enumerate() {
                     let (row, col) = (i / n, i % n);
                     *c += (0..k).map(|l| a[row * k + l] * b[l * n + col]).sum::<i64>();
@@ -160,29 +153,29 @@ impl Machine<'_> {
                         *c = (*c).clamp(i32::MIN.into(), i32::MAX.into());
                     }
                 }
-                scatter(warp, mma, |i| u64::from(c[i] as u32));
+                scatter(warp, &mma.d, |i| u64::from(c[i] as u32));
             }
             _ => {
                 let mut a = [0.0; 32 * 32];
                 let mut b = [0.0; 32 * 32];
                 let mut c = [0.0; 32 * 32];
                 let (a, b, c) = (&mut a[..m * k], &mut b[..k * n], &mut c[..m * n]);
-                gather(warp, mma, Part::A, a);
-                gather(warp, mma, Part::B, b);
-                gather(warp, mma, Part::C, c);
+                gather(warp, &mma.a, a);
+                gather(warp, &mma.b, b);
+                gather(warp, &mma.c, c);
                 match self.options.mma {
                     MmaMode::Ieee => fma::product(a, b, c, n, k),
                     MmaMode::Hopper => {
-                        let group = if mma.a_ty == MatTy::Tf32 { 8 } else { 16 };
+                        let group = if mma.a.ty == MatTy::Tf32 { 8 } else { 16 };
                         for (i, c) in c.iter_mut().enumerate() {
                             let (row, col) = (i / n, i % n);
                             *c = hopper(&a[row * k..(row + 1) * k], |l| b[l * n + col], *c, group);
                         }
                     }
                 }
-                match mma.d_ty {
-                    MatTy::F16 => scatter(warp, mma, |i| f16_nearest(c[i]).into()),
-                    _ => scatter(warp, mma, |i| bits32(c[i]).into()),
+                match mma.d.ty {
+                    MatTy::F16 => scatter(warp, &mma.d, |i| f16_nearest(c[i]).into()),
+                    _ => scatter(warp, &mma.d, |i| bits32(c[i]).into()),
                 }
             }
         }
@@ -257,110 +250,73 @@ impl Machine<'_> {
     }
 }
 
-/// Where the emulator keeps element i of a `wmma` fragment: lane, register, and bits to shift by.
-fn linear(i: usize, elements: usize, ty: MatTy) -> (usize, usize, usize) {
-    let per_lane = elements / 32;
-    let slot = i % per_lane;
-    let per_reg = 32 / ty.bits();
-    (i / per_lane, slot / per_reg, slot % per_reg * ty.bits())
-}
-
-/// Where element i, row after row, of a part of `mma` is.
-fn place(mma: &Mma, part: Part, i: usize) -> (usize, usize, usize) {
-    let (rows, cols, ty) = match part {
-        Part::A => (mma.m, mma.k, mma.a_ty),
-        Part::B => (mma.k, mma.n, mma.b_ty),
-        Part::C => (mma.m, mma.n, mma.c_ty),
-        Part::D => (mma.m, mma.n, mma.d_ty),
-    };
-    if mma.wmma {
-        return linear(i, rows * cols, ty);
-    }
-    let (row, col) = (i / cols, i % cols);
-    // Elements that share a register; f64 has a register of its own.
-    let per_reg = (32 / ty.bits()).max(1);
-    match part {
-        Part::A => {
-            let (group, high) = (row % 8, row / 8);
-            let (thread, block) = (col / per_reg % 4, col / (4 * per_reg));
-            (4 * group + thread, block * (mma.m / 8) + high, col % per_reg * ty.bits())
-        }
-        Part::B => {
-            let (thread, block) = (row / per_reg % 4, row / (4 * per_reg));
-            (4 * col + thread, block, row % per_reg * ty.bits())
-        }
-        Part::C | Part::D => {
-            let element = 2 * (row / 8) + col % 2;
-            let lane = 4 * (row % 8) + col / 2;
-            (lane, element / per_reg, element % per_reg * ty.bits() % 32)
-        }
-    }
-}
-
-fn regs(mma: &Mma, part: Part) -> (&[Reg], MatTy) {
-    match part {
-        Part::A => (&mma.a, mma.a_ty),
-        Part::B => (&mma.b, mma.b_ty),
-        Part::C => (&mma.c, mma.c_ty),
-        Part::D => (&mma.d, mma.d_ty),
-    }
-}
-
-fn gather(warp: &Warp, mma: &Mma, part: Part, out: &mut [f32]) {
-    let (regs, ty) = regs(mma, part);
-    for (i, out) in out.iter_mut().enumerate() {
-        let (lane, reg, shift) = place(mma, part, i);
-        let bits = warp.narrow[usize::from(regs[reg].row)][lane] >> shift;
-        *out = match ty {
-            MatTy::F16 => f16_value(bits & 0xffff),
-            MatTy::Bf16 => bf16_value(bits & 0xffff),
-            // Only the upper 19 bits of a tf32 are looked at.
-            MatTy::Tf32 => f32::from_bits(bits & 0xffff_e000),
-            MatTy::E4m3 => f8_value(bits & 0xff, E4M3) as f32,
-            MatTy::E5m2 => f8_value(bits & 0xff, E5M2) as f32,
-            _ => f32::from_bits(bits),
+/// Element values of a fragment into the matrix, row after row.
+fn gather(warp: &Warp, fragment: &Fragment, out: &mut [f32]) {
+    let mut places = fragment.places.iter();
+    for reg in &fragment.regs {
+        let row = &warp.narrow[usize::from(reg.row)];
+        let mut put = |values: &[f32; 32]| {
+            for (value, place) in values.iter().zip(places.by_ref()) {
+                if let Some(out) = out.get_mut(usize::from(*place)) {
+                    *out = *value;
+                }
+            }
         };
+        match fragment.ty {
+            MatTy::F16 => {
+                put(&row.map(|bits| f16_value(bits & 0xffff)));
+                put(&row.map(|bits| f16_value(bits >> 16)));
+            }
+            MatTy::Bf16 => {
+                put(&row.map(|bits| bf16_value(bits & 0xffff)));
+                put(&row.map(|bits| bf16_value(bits >> 16)));
+            }
+            // Only the upper 19 bits of a tf32 are looked at.
+            MatTy::Tf32 => put(&row.map(|bits| f32::from_bits(bits & 0xffff_e000))),
+            MatTy::E4m3 => (0..4).for_each(|i| put(&row.map(|bits| f8_value(bits >> (8 * i) & 0xff, E4M3) as f32))),
+            MatTy::E5m2 => (0..4).for_each(|i| put(&row.map(|bits| f8_value(bits >> (8 * i) & 0xff, E5M2) as f32))),
+            _ => put(&row.map(f32::from_bits)),
+        }
     }
 }
 
-fn gather64(warp: &Warp, mma: &Mma, part: Part) -> Vec<f64> {
-    let (regs, _) = regs(mma, part);
-    let count = match part {
-        Part::A => mma.m * mma.k,
-        Part::B => mma.k * mma.n,
-        Part::C | Part::D => mma.m * mma.n,
-    };
-    let value = |i| {
-        let (lane, reg, _) = place(mma, part, i);
-        f64::from_bits(warp.wide[usize::from(regs[reg].row)][lane])
-    };
-    (0..count).map(value).collect()
-}
-
-fn gather_int(warp: &Warp, mma: &Mma, part: Part) -> Vec<i64> {
-    let (regs, ty) = regs(mma, part);
-    let count = match part {
-        Part::A => mma.m * mma.k,
-        Part::B => mma.k * mma.n,
-        Part::C | Part::D => mma.m * mma.n,
-    };
+/// The same for any type, as bits extended to 64.
+fn gather_bits(warp: &Warp, fragment: &Fragment) -> Vec<u64> {
+    let ty = fragment.ty;
     let signed = matches!(ty, MatTy::S8 | MatTy::S4 | MatTy::S32);
-    let value = |i| {
-        let (lane, reg, shift) = place(mma, part, i);
-        let bits = u64::from(warp.narrow[usize::from(regs[reg].row)][lane] >> shift);
-        if signed { extend(bits, ty.bits() as u32) } else { (bits & ((1 << ty.bits()) - 1)) as i64 }
-    };
-    (0..count).map(value).collect()
+    let mut out = vec![0; fragment.elements];
+    let mut places = fragment.places.iter();
+    for reg in &fragment.regs {
+        for slot in 0..fragment.per_reg() {
+            for lane in 0..32 {
+                let bits = warp.value(*reg, lane) >> (slot * ty.bits() % 64);
+                let value = match ty {
+                    MatTy::F64 => bits,
+                    _ if signed => extend(bits, ty.bits() as u32) as u64,
+                    _ => bits & ((1 << ty.bits()) - 1),
+                };
+                if let Some(out) = places.next().and_then(|place| out.get_mut(usize::from(*place))) {
+                    *out = value;
+                }
+            }
+        }
+    }
+    out
 }
 
-/// Writes the result, element by element.
-fn scatter(warp: &mut Warp, mma: &Mma, value: impl Fn(usize) -> u64) {
-    let mut wide = [[0_u64; 32]; 8];
-    for i in 0..mma.m * mma.n {
-        let (lane, reg, shift) = place(mma, Part::D, i);
-        wide[reg][lane] |= value(i) << shift;
-    }
-    for (reg, values) in mma.d.iter().zip(&wide) {
-        warp.set_widened(*reg, values, u32::MAX);
+/// Writes the elements of a matrix to a fragment.
+fn scatter(warp: &mut Warp, fragment: &Fragment, value: impl Fn(usize) -> u64) {
+    let mut places = fragment.places.iter();
+    for reg in &fragment.regs {
+        let mut values = [0_u64; 32];
+        for slot in 0..fragment.per_reg() {
+            for out in &mut values {
+                let place = places.next().map_or(usize::MAX, |place| usize::from(*place));
+                if place < fragment.elements {
+                    *out |= value(place) << (slot * fragment.ty.bits() % 64);
+                }
+            }
+        }
+        warp.set_widened(*reg, &values, u32::MAX);
     }
 }

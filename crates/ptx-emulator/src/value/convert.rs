@@ -90,7 +90,7 @@ impl Conversion {
         if self.width >= 64 { bits } else { bits & ((1 << self.width) - 1) }
     }
 
-    fn to_int(&self, number: Number) -> u64 {
+    fn to_int(self, number: Number) -> u64 {
         let (bits, signed) = (self.to.bits(), self.to.is_signed());
         let (low, high) =
             if signed { (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
@@ -112,7 +112,7 @@ impl Conversion {
     }
 
     /// To a format, or to f64.
-    fn to_float(&self, number: Number, format: Option<Format>) -> u64 {
+    fn to_float(self, number: Number, format: Option<Format>) -> u64 {
         let Some(format) = format else {
             return match number {
                 Number::Int(negative, magnitude) => int_to_f64(negative, magnitude, self.round).to_bits(),

@@ -76,7 +76,7 @@ fn memory_has_a_limit_and_addresses_are_not_used_again() {
     device.free(first).unwrap();
     assert_eq!(device.free(first).unwrap_err().to_string(), format!("free: first at {first:#x} is already freed"));
     let second = device.alloc_bytes(1000, "second").unwrap();
-    assert!(second > first && second % 512 == 0);
+    assert!(second > first && second.is_multiple_of(512));
     assert!(device.write_bytes(second + 999, &[1, 2]).unwrap_err().to_string().contains("leaves the allocation"));
 }
 

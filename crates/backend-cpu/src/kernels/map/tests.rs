@@ -71,7 +71,7 @@ fn primitives_of_one_operand_agree_with_f64() {
         (one(Sym::round), 5.0, 0.0),
     ];
     for (expr, scale, shift) in cases {
-        check_map(&[expr.clone()], &[&[3, 47]], &DType::FLOATS, 2.0, scale, shift);
+        check_map(std::slice::from_ref(&expr), &[&[3, 47]], &DType::FLOATS, 2.0, scale, shift);
         check_map(&[expr], &[&[]], &DType::FLOATS, 2.0, scale, shift);
     }
 }
@@ -93,8 +93,8 @@ fn primitives_of_two_operands_agree_with_f64() {
         (two(Sym::le), 3.0, 0.0),
     ];
     for (expr, scale, shift) in cases {
-        check_map(&[expr.clone()], &[&[3, 47], &[3, 47]], &DType::FLOATS, 2.0, scale, shift);
-        check_map(&[expr.clone()], &[&[47], &[]], &DType::FLOATS, 2.0, scale, shift);
+        check_map(std::slice::from_ref(&expr), &[&[3, 47], &[3, 47]], &DType::FLOATS, 2.0, scale, shift);
+        check_map(std::slice::from_ref(&expr), &[&[47], &[]], &DType::FLOATS, 2.0, scale, shift);
         check_map(&[expr], &[&[], &[47]], &DType::FLOATS, 2.0, scale, shift);
     }
 }
@@ -118,7 +118,7 @@ fn named_formulas_agree_with_f64() {
             })
             .collect();
         check(&op, &arrays, &DType::FLOATS, |inputs| {
-            let mut expected = reference(&[expr.clone()], &shape, slack, inputs);
+            let mut expected = reference(std::slice::from_ref(&expr), &shape, slack, inputs);
             expected[0].scale.iter_mut().for_each(|s| *s = s.max(0.05));
             expected
         });
@@ -145,7 +145,7 @@ fn shapes_broadcast_at_any_size() {
         &[&[1100, 3], &[1, 3], &[1100, 1]],
     ];
     for shapes in cases {
-        check_map(&[sum.clone()], shapes, &[DType::F64, DType::F32, DType::BF16], 6.0, 1.0, 2.0);
+        check_map(std::slice::from_ref(&sum), shapes, &[DType::F64, DType::F32, DType::BF16], 6.0, 1.0, 2.0);
     }
     check_map(&[sum], &[&[3, 1031], &[1031], &[3, 1]], &DType::ALL[..7], 6.0, 4.0, 8.0);
 }

@@ -1,11 +1,10 @@
 //! Convolution and its two adjoints: each is linear in both its inputs, and their gradients are each other.
 
-use smallvec::smallvec;
 use tensor_core::op::{Conv, ConvInputGrad, ConvWeightGrad};
 use tensor_core::{Dims, Expr, Op, Result, Shape, Tensor};
 
 use super::matmul::through_epilogue;
-use super::{Grads, Step, run};
+use super::{Step, run};
 
 fn plain(conv: &Conv) -> Conv {
     Conv { epilogue: Expr::identity(), ..conv.clone() }
@@ -24,39 +23,37 @@ fn by_weight(conv: &Conv, input: &Tensor, g: &Tensor, weight: &Shape) -> Result<
 }
 
 /// y = epilogue(x ⋆ w, …).
-pub(super) fn conv(conv: &Conv, step: &Step<'_>) -> Result<Grads> {
-    let (h, mut grads) = through_epilogue("conv", &conv.epilogue, step)?;
+pub(super) fn conv(conv: &Conv, step: &mut Step<'_>) -> Result<()> {
+    let h = through_epilogue("conv", &conv.epilogue, step)?;
     if step.wants(0) {
-        grads[0] = Some(by_input(conv, &h, step.input(1), step.shape(0))?);
+        step.give(0, by_input(conv, &h, step.input(1), step.shape(0))?)?;
     }
     if step.wants(1) {
-        grads[1] = Some(by_weight(conv, step.input(0), &h, step.shape(1))?);
+        step.give(1, by_weight(conv, step.input(0), &h, step.shape(1))?)?;
     }
-    Ok(grads)
+    Ok(())
 }
 
 /// z(g, w), the adjoint by the input: with h the gradient by z, ∂g = h ⋆ w and ∂w as if h were the input.
-pub(super) fn input_grad(grad: &ConvInputGrad, step: &Step<'_>) -> Result<Grads> {
-    let h = step.g()?;
-    let mut grads: Grads = smallvec![None; 2];
+pub(super) fn input_grad(grad: &ConvInputGrad, step: &mut Step<'_>) -> Result<()> {
+    let h = step.g();
     if step.wants(0) {
-        grads[0] = Some(run(&Op::Conv(plain(&grad.conv)), &[h, step.input(1)])?);
+        step.give(0, run(&Op::Conv(plain(&grad.conv)), &[h, step.input(1)])?)?;
     }
     if step.wants(1) {
-        grads[1] = Some(by_weight(&grad.conv, h, step.input(0), step.shape(1))?);
+        step.give(1, by_weight(&grad.conv, h, step.input(0), step.shape(1))?)?;
     }
-    Ok(grads)
+    Ok(())
 }
 
 /// z(x, g), the adjoint by the weight: with h the gradient by z, ∂x as if h were the weight and ∂g = x ⋆ h.
-pub(super) fn weight_grad(grad: &ConvWeightGrad, step: &Step<'_>) -> Result<Grads> {
-    let h = step.g()?;
-    let mut grads: Grads = smallvec![None; 2];
+pub(super) fn weight_grad(grad: &ConvWeightGrad, step: &mut Step<'_>) -> Result<()> {
+    let h = step.g();
     if step.wants(0) {
-        grads[0] = Some(by_input(&grad.conv, step.input(1), h, step.shape(0))?);
+        step.give(0, by_input(&grad.conv, step.input(1), h, step.shape(0))?)?;
     }
     if step.wants(1) {
-        grads[1] = Some(run(&Op::Conv(plain(&grad.conv)), &[step.input(0), h])?);
+        step.give(1, run(&Op::Conv(plain(&grad.conv)), &[step.input(0), h])?)?;
     }
-    Ok(grads)
+    Ok(())
 }

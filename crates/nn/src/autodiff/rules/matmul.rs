@@ -1,11 +1,11 @@
 //! The matrix product, with an epilogue whose derivative does not read the product.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use tensor_core::op::MatMul;
-use tensor_core::{Expr, Result, Shape, Tensor};
+use tensor_core::{Expr, Meta, Result, Shape, Tensor};
 
-use super::elementwise::{self, pull, result};
-use super::{Grads, Operand, Step, unbroadcast};
+use super::elementwise::{self, pull};
+use super::{Operand, Step, unbroadcast, zeros};
 
 /// Whether input `i` of a bilinear op with an epilogue is read: each operand by the other's gradient.
 pub(super) fn is_read(epilogue: &Expr, i: usize, wants: impl Fn(usize) -> bool) -> bool {
@@ -15,35 +15,36 @@ pub(super) fn is_read(epilogue: &Expr, i: usize, wants: impl Fn(usize) -> bool) 
     }
 }
 
-/// The gradient by the result before the epilogue, and those by the epilogue's further inputs in their places.
-pub(super) fn through_epilogue(name: &'static str, epilogue: &Expr, step: &Step<'_>) -> Result<(Tensor, Grads)> {
-    let g = step.g()?;
-    let mut grads: Grads = smallvec![None; step.inputs.len()];
+/// Gives the gradients by the epilogue's further inputs; returns that by the result before it.
+pub(super) fn through_epilogue(name: &'static str, epilogue: &Expr, step: &mut Step<'_>) -> Result<Tensor> {
+    let g = step.g();
     if epilogue.is_identity() {
-        return Ok((g.clone(), grads));
+        return Ok(g.clone());
     }
-    let product = result(g.shape(), step.inputs[0].dtype(), step.wants(0) || step.wants(1));
-    let inputs: SmallVec<[&Operand; 4]> = std::iter::once(&product).chain(&step.inputs[2..]).collect();
-    let mut pulled = pull(name, epilogue, &inputs, g)?.into_iter();
-    let by_product = pulled.next().flatten();
-    grads[2..].iter_mut().zip(pulled).for_each(|(place, gradient)| *place = gradient);
-    let by_product = match by_product {
-        Some(gradient) => gradient,
-        None => Tensor::zeros((), (&g.device(), product.dtype()))?.expand(g.shape())?,
-    };
-    Ok((by_product, grads))
+    let dtype = step.inputs[0].dtype();
+    let result = Operand::known(Meta::new(g.shape().clone(), dtype), step.wants(0) || step.wants(1));
+    let inputs: SmallVec<[Operand; 2]> = std::iter::once(result).chain(step.inputs[2..].iter().cloned()).collect();
+    let mut by_result = None;
+    pull(name, epilogue, &inputs, g, |i, gradient| match i {
+        0 => {
+            by_result = Some(gradient);
+            Ok(())
+        }
+        _ => step.give(i + 1, gradient),
+    })?;
+    by_result.map_or_else(|| zeros(g.shape(), dtype, g), Ok)
 }
 
 /// y = epilogue(l·r, …): with h the gradient by the product, ∂l = h·rᵀ and ∂r = lᵀ·h.
-pub(super) fn matmul(matmul: &MatMul, step: &Step<'_>) -> Result<Grads> {
-    let (h, mut grads) = through_epilogue("matmul", &matmul.epilogue, step)?;
+pub(super) fn matmul(matmul: &MatMul, step: &mut Step<'_>) -> Result<()> {
+    let h = through_epilogue("matmul", &matmul.epilogue, step)?;
     if step.wants(0) {
-        grads[0] = Some(unbroadcast(&h.matmul(&step.input(1).transpose(-2, -1)?)?, step.shape(0))?);
+        step.give(0, unbroadcast(&h.matmul(&step.input(1).transpose(-2, -1)?)?, step.shape(0))?)?;
     }
     if step.wants(1) {
-        grads[1] = Some(by_rhs(step.input(0), &h, step.shape(1))?);
+        step.give(1, by_rhs(step.input(0), &h, step.shape(1))?)?;
     }
-    Ok(grads)
+    Ok(())
 }
 
 /// lᵀ·h, summed over the batch where the right operand has none: then as one product.

@@ -3,17 +3,17 @@
 use tensor_core::op::{Concat, Pad};
 use tensor_core::{Dims, Movement, Number, Op, Result, Shape, Tensor};
 
-use super::{Grads, Step, run, unbroadcast};
+use super::{Step, run, unbroadcast, zeros};
 
-/// The gradient by the input, of `shape`, of a movement.
-pub(in super::super) fn movement(movement: &Movement, shape: &Shape, g: Option<&Tensor>) -> Result<Option<Tensor>> {
-    let Some(g) = g else { return Ok(None) };
-    Ok(Some(match movement {
+pub(in super::super) fn movement(movement: &Movement, step: &mut Step<'_>) -> Result<()> {
+    let (g, shape) = (step.g(), step.shape(0));
+    let gradient = match movement {
         Movement::Reshape(_) => g.reshape(shape)?,
         Movement::Permute(axes) => unpermute(g, axes)?,
         Movement::Expand(_) => unbroadcast(g, shape)?,
         &Movement::Slice { axis, start, len, step } => unslice(g, shape, axis, start, len, step)?,
-    }))
+    };
+    step.give(0, gradient)
 }
 
 /// The inverse of `permute(axes)`.
@@ -26,7 +26,7 @@ pub(super) fn unpermute(x: &Tensor, axes: &[usize]) -> Result<Tensor> {
 /// The elements back at their positions among zeros.
 fn unslice(g: &Tensor, shape: &Shape, axis: usize, start: usize, len: usize, step: isize) -> Result<Tensor> {
     if len == 0 {
-        return Tensor::zeros((), (&g.device(), g.dtype()))?.expand(shape);
+        return zeros(shape, g.dtype(), g);
     }
     let stride = step.unsigned_abs();
     let span = (len - 1) * stride + 1;
@@ -44,25 +44,23 @@ fn unslice(g: &Tensor, shape: &Shape, axis: usize, start: usize, len: usize, ste
     run(&Op::Pad(pad), &[&g])
 }
 
-pub(super) fn concat(concat: &Concat, step: &Step<'_>) -> Result<Grads> {
-    let g = step.g()?;
+pub(super) fn concat(concat: &Concat, step: &mut Step<'_>) -> Result<()> {
     let mut start = 0;
-    (0..step.inputs.len())
-        .map(|i| {
-            let len = step.shape(i)[concat.axis];
-            start += len;
-            if step.wants(i) { g.narrow(concat.axis, start - len, len).map(Some) } else { Ok(None) }
-        })
-        .collect()
+    for i in 0..step.inputs.len() {
+        let len = step.shape(i)[concat.axis];
+        if step.wants(i) {
+            step.give(i, step.g().narrow(concat.axis, start, len)?)?;
+        }
+        start += len;
+    }
+    Ok(())
 }
 
-pub(super) fn pad(pad: &Pad, step: &Step<'_>) -> Result<Grads> {
-    step.only(|g| {
-        let mut g = g.clone();
-        for (axis, &n) in step.shape(0).iter().enumerate() {
-            let step = pad.interior[axis] as isize + 1;
-            g = g.view(&Movement::Slice { axis, start: pad.before[axis], len: n, step })?;
-        }
-        Ok(g)
-    })
+pub(super) fn pad(pad: &Pad, step: &mut Step<'_>) -> Result<()> {
+    let mut g = step.g().clone();
+    for (axis, &n) in step.shape(0).iter().enumerate() {
+        let step = pad.interior[axis] as isize + 1;
+        g = g.view(&Movement::Slice { axis, start: pad.before[axis], len: n, step })?;
+    }
+    step.give(0, g)
 }

@@ -3,22 +3,24 @@
 use tensor_core::op::{AvgPoolGrad, Pool, PoolKind};
 use tensor_core::{Dims, Op, Result, Tensor};
 
-use super::{Grads, Step, run};
+use super::{Step, run};
 
-pub(super) fn pool(pool: &Pool, step: &Step<'_>) -> Result<Grads> {
-    step.only(|g| match pool.kind {
+pub(super) fn pool(pool: &Pool, step: &mut Step<'_>) -> Result<()> {
+    let g = step.g();
+    let gradient = match pool.kind {
         PoolKind::Max => {
             let flat = |x: &Tensor| x.flatten(2..);
             let zeros = flat(&step.zeros_like(0)?)?;
-            zeros.scatter_add(2, &flat(step.output(1))?, &flat(g)?)?.reshape(step.shape(0))
+            zeros.scatter_add(2, &flat(step.output(1))?, &flat(g)?)?.reshape(step.shape(0))?
         }
         PoolKind::Avg { .. } => {
             let spatial = Dims::from_slice(&step.shape(0)[2..]);
-            run(&Op::AvgPoolGrad(AvgPoolGrad { pool: pool.clone(), spatial }), &[g])
+            run(&Op::AvgPoolGrad(AvgPoolGrad { pool: pool.clone(), spatial }), &[g])?
         }
-    })
+    };
+    step.give(0, gradient)
 }
 
-pub(super) fn avg_pool_grad(grad: &AvgPoolGrad, step: &Step<'_>) -> Result<Grads> {
-    step.only(|g| run(&Op::Pool(grad.pool.clone()), &[g]))
+pub(super) fn avg_pool_grad(grad: &AvgPoolGrad, step: &mut Step<'_>) -> Result<()> {
+    step.give(0, run(&Op::Pool(grad.pool.clone()), &[step.g()])?)
 }

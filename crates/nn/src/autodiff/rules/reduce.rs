@@ -1,27 +1,21 @@
 //! Reductions: a sum through its producer, a product without dividing, an extremum to the first of equals.
 
-use smallvec::SmallVec;
 use tensor_core::op::{ArgReduce, Reduce, Scan, ScanKind};
 use tensor_core::{Dims, Op, Result, Shape, Tensor};
 
 use super::elementwise::pull;
 use super::movement::unpermute;
-use super::{Grads, Operand, Step, run};
-
-/// The gradient of the result with the reduced axes back at size 1.
-fn kept_axes(g: &Tensor, full: &Shape, axes: &[usize]) -> Result<Tensor> {
-    g.reshape(full.reduced(axes, true))
-}
+use super::{Step, run};
 
 /// y = Σ p(x…): the gradient is repeated over the axes and pulled through the producer.
-pub(super) fn sum(reduce: &Reduce, step: &Step<'_>) -> Result<Grads> {
+pub(super) fn sum(reduce: &Reduce, step: &mut Step<'_>) -> Result<()> {
     let mut full = step.shape(0).clone();
     for x in &step.inputs[1..] {
         full = full.broadcast(x.shape()).expect("invariant: inputs broadcast");
     }
-    let g = kept_axes(step.g()?, &full, &reduce.axes)?.expand(&full)?;
-    let inputs: SmallVec<[&Operand; 4]> = step.inputs.iter().collect();
-    pull(reduce.name, &reduce.producer, &inputs, &g)
+    let g = step.g().reshape(full.reduced(&reduce.axes, true))?.expand(&full)?;
+    let inputs = step.inputs;
+    pull(reduce.name, &reduce.producer, inputs, &g, |i, gradient| step.give(i, gradient))
 }
 
 /// The reduced axes merged into one, the last.
@@ -59,21 +53,20 @@ impl<'a> Flat<'a> {
 }
 
 /// y = Π x: ∂x_i = g · Π_{j<i} x_j · Π_{j>i} x_j, which is right where some x are 0.
-pub(super) fn product(reduce: &Reduce, step: &Step<'_>) -> Result<Grads> {
-    step.only(|g| {
-        let flat = Flat::new(step.shape(0), &reduce.axes);
-        let x = flat.flatten(step.input(0))?;
-        if x.is_empty() {
-            return step.zeros_like(0);
-        }
-        let (axis, n) = (x.rank() - 1, x.dims()[x.rank() - 1]);
-        let mut ends: Vec<(usize, usize)> = vec![(0, 0); x.rank()];
-        ends[axis] = (1, 0);
-        let before = products(&x.narrow(axis, 0, n - 1)?.pad(&ends, 1)?, axis, false)?;
-        ends[axis] = (0, 1);
-        let after = products(&x.narrow(axis, 1, n - 1)?.pad(&ends, 1)?, axis, true)?;
-        flat.restore(&before.mul(&after)?.mul(&flat.column(g)?)?)
-    })
+pub(super) fn product(reduce: &Reduce, step: &mut Step<'_>) -> Result<()> {
+    let flat = Flat::new(step.shape(0), &reduce.axes);
+    let x = flat.flatten(step.input(0))?;
+    if x.is_empty() {
+        return step.give(0, step.zeros_like(0)?);
+    }
+    let (axis, n) = (x.rank() - 1, x.dims()[x.rank() - 1]);
+    let mut ends: Vec<(usize, usize)> = vec![(0, 0); x.rank()];
+    ends[axis] = (1, 0);
+    let before = products(&x.narrow(axis, 0, n - 1)?.pad(&ends, 1)?, axis, false)?;
+    ends[axis] = (0, 1);
+    let after = products(&x.narrow(axis, 1, n - 1)?.pad(&ends, 1)?, axis, true)?;
+    let gradient = before.mul(&after)?.mul(&flat.column(step.g())?)?;
+    step.give(0, flat.restore(&gradient)?)
 }
 
 fn products(x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
@@ -81,16 +74,14 @@ fn products(x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
 }
 
 /// y = max x: the gradient goes to the first of equals, as the arg-reduction finds it.
-pub(super) fn extremum(reduce: &Reduce, max: bool, step: &Step<'_>) -> Result<Grads> {
-    step.only(|g| {
-        let flat = Flat::new(step.shape(0), &reduce.axes);
-        let x = flat.flatten(step.input(0))?;
-        if x.is_empty() {
-            return step.zeros_like(0);
-        }
-        let axis = x.rank() - 1;
-        let index = run(&Op::ArgReduce(ArgReduce { max, axis, keepdim: true }), &[&x])?;
-        let zeros = flat.flatten(&step.zeros_like(0)?)?;
-        flat.restore(&zeros.scatter_add(axis, &index, &flat.column(g)?)?)
-    })
+pub(super) fn extremum(reduce: &Reduce, max: bool, step: &mut Step<'_>) -> Result<()> {
+    let flat = Flat::new(step.shape(0), &reduce.axes);
+    let x = flat.flatten(step.input(0))?;
+    if x.is_empty() {
+        return step.give(0, step.zeros_like(0)?);
+    }
+    let axis = x.rank() - 1;
+    let index = run(&Op::ArgReduce(ArgReduce { max, axis, keepdim: true }), &[&x])?;
+    let zeros = flat.flatten(&step.zeros_like(0)?)?;
+    step.give(0, flat.restore(&zeros.scatter_add(axis, &index, &flat.column(step.g())?)?)?)
 }

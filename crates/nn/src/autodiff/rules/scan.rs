@@ -3,25 +3,24 @@
 use tensor_core::op::{Scan, ScanKind};
 use tensor_core::{DType, Dims, Op, Result, Tensor, zip_n};
 
-use super::{Grads, Step, formula, run, zip};
+use super::{Step, formula, run, zip};
 
-pub(super) fn scan(scan: &Scan, step: &Step<'_>) -> Result<Grads> {
-    step.only(|g| {
-        let axis = scan.axis;
-        if g.is_empty() {
-            return Ok(g.clone());
+pub(super) fn scan(scan: &Scan, step: &mut Step<'_>) -> Result<()> {
+    let (g, axis) = (step.g(), scan.axis);
+    if g.is_empty() {
+        return step.give(0, g.clone());
+    }
+    // A scan from the end is one of the flipped tensor.
+    let turn = |x: &Tensor| if scan.reverse { x.flip(axis) } else { Ok(x.clone()) };
+    let gradient = match scan.kind {
+        ScanKind::Sum => run(&Op::Scan(Scan { reverse: !scan.reverse, ..scan.clone() }), &[g])?,
+        ScanKind::Prod => turn(&product(&turn(step.input(0))?, &turn(g)?, axis)?)?,
+        ScanKind::Max => {
+            let (x, y) = (turn(step.input(0))?, turn(step.output(0))?);
+            turn(&step.zeros_like(0)?.scatter_add(axis, &leaders(&x, &y, axis)?, &turn(g)?)?)?
         }
-        // A scan from the end is one of the flipped tensor.
-        let turn = |x: &Tensor| if scan.reverse { x.flip(axis) } else { Ok(x.clone()) };
-        match scan.kind {
-            ScanKind::Sum => run(&Op::Scan(Scan { reverse: !scan.reverse, ..scan.clone() }), &[g]),
-            ScanKind::Prod => turn(&product(&turn(step.input(0))?, &turn(g)?, axis)?),
-            ScanKind::Max => {
-                let (x, y) = (turn(step.input(0))?, turn(step.output(0))?);
-                turn(&step.zeros_like(0)?.scatter_add(axis, &leaders(&x, &y, axis)?, &turn(g)?)?)
-            }
-        }
-    })
+    };
+    step.give(0, gradient)
 }
 
 /// The tensor moved `n` places towards the start of the axis, 0 behind it.

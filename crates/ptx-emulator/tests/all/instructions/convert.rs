@@ -119,8 +119,8 @@ fn floats_to_floats() {
             if !x.is_finite() || x.abs() > largest {
                 return None;
             }
-            let away = value(found ^ 0).abs().max(if ty == "f16" { 6e-8 } else { 1e-45 })
-                * if ty == "f16" { 1e-3 } else { 8e-3 };
+            let away =
+                value(found).abs().max(if ty == "f16" { 6e-8 } else { 1e-45 }) * if ty == "f16" { 1e-3 } else { 8e-3 };
             let ok = match mode {
                 "rz" => y.abs() <= x.abs() && x.abs() - y.abs() <= away.max(if ty == "f16" { 6e-8 } else { 1e-40 }),
                 "rm" => y <= x,

@@ -91,9 +91,9 @@ fn asynchronous_copies() {
          cp.async.ca.shared.global [%r3], [%rd41], 8{bytes}; cp.async.commit_group; cp.async.wait_group 0; ld.shared.b64 %rd0, [%r3];"
     )
     };
-    assert_eq!(run_lanes(&body(""), 8, &[input.clone()], &[8], Options::default()), input);
+    assert_eq!(run_lanes(&body(""), 8, std::slice::from_ref(&input), &[8], Options::default()), input);
     // A shorter source is filled up with zeros.
-    let found = run_lanes(&body(", 5"), 8, &[input.clone()], &[8], Options::default());
+    let found = run_lanes(&body(", 5"), 8, std::slice::from_ref(&input), &[8], Options::default());
     assert_eq!(found, input.iter().map(|x| x & 0xff_ffff_ffff).collect::<Vec<u64>>());
 }
 
