@@ -1,6 +1,7 @@
 //! Faulty kernels, each found and rightly located, and their corrected twins, which are clean.
 
-mod cases;
+mod control;
+mod memory;
 
 use crate::support::{REGISTERS, kernel};
 use ptx_emulator::{Arg, Device, Error, Finding, Launch, Module, Options, Order, Report};
@@ -13,6 +14,14 @@ struct Case {
     blocks: u32,
     threads: u32,
     body: &'static str,
+}
+
+const fn case(name: &'static str, finding: Finding, blocks: u32, threads: u32, body: &'static str) -> Case {
+    Case { name, finding, blocks, threads, body }
+}
+
+fn cases() -> impl Iterator<Item = &'static Case> {
+    memory::CASES.iter().chain(control::CASES)
 }
 
 /// `p0` holds 1024 numbers, 0 to 1023; `p1` has 1024 that were never written.
@@ -85,13 +94,13 @@ fn check(case: &Case) {
 
 #[test]
 fn every_fault_is_found_and_its_corrected_twin_is_clean() {
-    cases::CASES.iter().for_each(check);
+    cases().for_each(check);
 }
 
 #[test]
 fn three_faults_for_every_detector() {
-    for case in cases::CASES {
-        let count = cases::CASES.iter().filter(|other| other.finding == case.finding).count();
+    for case in cases() {
+        let count = cases().filter(|other| other.finding == case.finding).count();
         assert!(count >= 3, "{} has {count}", case.finding.name());
     }
 }
@@ -99,7 +108,7 @@ fn three_faults_for_every_detector() {
 /// The faults are found in every order of the warps, and the same seed gives the same report.
 #[test]
 fn races_are_found_in_every_order_and_replay() {
-    let races = cases::CASES.iter().filter(|case| matches!(case.finding, Finding::SharedRace | Finding::GlobalRace));
+    let races = cases().filter(|case| matches!(case.finding, Finding::SharedRace | Finding::GlobalRace));
     for case in races {
         let text = version(case.body, '-', '+');
         for order in [Order::Descending, Order::Seeded(1), Order::Seeded(2), Order::Seeded(3)] {

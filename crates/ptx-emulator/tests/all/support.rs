@@ -3,12 +3,21 @@
 use ptx_emulator::{Arg, Device, Launch, Module, Options};
 
 /// A module of one kernel `k` with the parameters `p0`, `p1`, … as addresses.
+///
+/// With PTX_EMULATOR_DUMP set to a folder, every module is written there too, for an assembler to look at.
 pub(crate) fn kernel(params: usize, registers: &str, body: &str) -> String {
     let list: Vec<_> = (0..params).map(|i| format!(".param .u64 p{i}")).collect();
-    format!(
+    let text = format!(
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k({})\n{{\n{registers}\n{body}\n    ret;\n}}\n",
         list.join(", ")
-    )
+    );
+    if let Some(folder) = std::env::var_os("PTX_EMULATOR_DUMP") {
+        let mut hasher = std::hash::DefaultHasher::new();
+        std::hash::Hash::hash(&text, &mut hasher);
+        let name = format!("{:016x}.ptx", std::hash::Hasher::finish(&hasher));
+        std::fs::write(std::path::Path::new(&folder).join(name), &text).unwrap();
+    }
+    text
 }
 
 /// The registers that most kernels need.
