@@ -1,6 +1,6 @@
 //! The CPU backend: every op and every dtype, vectorised for the processor it finds itself on and spread over threads.
 //!
-//! One file per op under `kernels/`; memory comes from one pool ([`pool`]), threads from one place ([`threads`]), and
+//! One file per op under `kernels/`; memory comes from one pool ([`Pool`]), threads from one place ([`threads`]), and
 //! vector instructions from one place ([`simd`], which alone holds `unsafe`). Deliberately absent: shapes, dtypes and
 //! their errors (core decides them), and derivatives.
 

@@ -116,7 +116,7 @@ pub struct TileShape {
     pub lanes: usize,
 }
 
-/// Rows of the right-hand side of a [`product`], by where each begins.
+/// Rows of the right-hand side of a [`Product::product`], by where each begins.
 #[derive(Clone, Debug)]
 pub struct Rows {
     offsets: Vec<usize>,
@@ -151,7 +151,7 @@ impl Rows {
     }
 }
 
-/// The left-hand side of a [`product`]: element (i, r) is at `i * row + r * step`.
+/// The left-hand side of a [`Product::product`]: element (i, r) is at `i * row + r * step`.
 #[derive(Clone, Copy, Debug)]
 pub struct Lhs<'a, T> {
     /// From the first element on.

@@ -79,7 +79,7 @@ where
     }
 }
 
-/// See [`concat`].
+/// See [`concat()`].
 #[derive(Clone, Debug)]
 pub struct Concat<D> {
     sets: Vec<D>,

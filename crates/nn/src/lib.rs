@@ -1,7 +1,7 @@
 //! Gradients, modules, layers, losses and optimizers.
 //!
-//! A model is a plain struct whose leaves are [`Param`]s ([`module`]); [`with_gradient`] lends a traced copy of it to a
-//! closure and differentiates what the closure returns ([`autodiff`] records, `gradient` walks). Deliberately absent:
+//! A model is a plain struct whose leaves are [`Param`]s ([`Module`]); [`with_gradient`] lends a traced copy of it to a
+//! closure and differentiates what the closure returns (`autodiff` records, `gradient` walks). Deliberately absent:
 //! global state, graphs that outlive a call, and derivative rules in backends.
 #![forbid(unsafe_code)]
 

@@ -9,6 +9,9 @@ use super::number::Arithmetic;
 use crate::eval::Stored;
 use crate::{Context, for_dtype, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// One position per lane.
 pub(crate) fn run(op: &ArgReduce, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
     let lanes = Lanes::new(inputs[0].dims(), op.axis);

@@ -30,7 +30,9 @@ pub(crate) fn run(op: &Conv, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<
     let evaluator = epilogue::evaluator("conv", &op.epilogue, inputs)?;
     let bound = evaluator.as_ref().map(|e| epilogue::bind(e, &outputs[0].shape, Input::Old(0), inputs));
     let mut out = cx.output(&outputs[0])?;
-    for_float!(outputs[0].dtype, T => forward::<T>(op, inputs, &outputs[0], out.slice_mut(), bound.as_ref(), cx)?);
+    if !outputs[0].shape.is_empty() {
+        for_float!(outputs[0].dtype, T => forward::<T>(op, inputs, &outputs[0], out.slice_mut(), bound.as_ref(), cx)?);
+    }
     Ok(out.into_storages())
 }
 
@@ -42,7 +44,9 @@ pub(crate) fn input_grad(
     cx: &Context<'_>,
 ) -> Result<Storages> {
     let mut out = cx.output(&outputs[0])?;
-    for_float!(outputs[0].dtype, T => backward::<T>(op, inputs, out.slice_mut(), cx)?);
+    if !outputs[0].shape.is_empty() {
+        for_float!(outputs[0].dtype, T => backward::<T>(op, inputs, out.slice_mut(), cx)?);
+    }
     Ok(out.into_storages())
 }
 
@@ -54,7 +58,9 @@ pub(crate) fn weight_grad(
     cx: &Context<'_>,
 ) -> Result<Storages> {
     let mut out = cx.output(&outputs[0])?;
-    for_float!(outputs[0].dtype, T => weight::run::<T>(op, inputs, out.slice_mut(), cx)?);
+    if !outputs[0].shape.is_empty() {
+        for_float!(outputs[0].dtype, T => weight::run::<T>(op, inputs, out.slice_mut(), cx)?);
+    }
     Ok(out.into_storages())
 }
 

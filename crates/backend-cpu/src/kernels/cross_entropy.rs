@@ -9,6 +9,9 @@ use crate::eval::{Stored, widen};
 use crate::simd::{self, Kernel};
 use crate::{Context, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// The loss of each row.
 pub(crate) fn run(inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
     let (logits, target) = (inputs[0], inputs[1]);

@@ -13,6 +13,9 @@ use crate::eval::Stored;
 use crate::simd::{self, Kernel};
 use crate::{Context, Elem, for_dtype, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// Bytes of output that one piece of spread work makes.
 const PIECE_BYTES: usize = 64 << 10;
 

@@ -13,6 +13,9 @@ use crate::eval::Stored;
 use crate::simd::{self, Kernel};
 use crate::{Context, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// Running sums side by side, added up in a fixed order.
 const SIDES: usize = 8;
 

@@ -9,6 +9,9 @@ use crate::eval::Stored;
 use crate::simd::{self, Kernel};
 use crate::{Context, for_dtype, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// Maxima with their positions, or averages.
 pub(crate) fn run(op: &Pool, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
     let x = inputs[0];
@@ -135,11 +138,13 @@ fn push_taps(op: &Pool, at: &[usize], dims: &[usize], axis: usize, base: usize, 
         taps.push(base as u32);
         return;
     }
-    for tap in 0..op.kernel[axis] {
-        let shifted = at[axis] * op.window.stride[axis] + tap * op.window.dilation[axis];
-        if let Some(position) = shifted.checked_sub(op.window.before[axis]).filter(|&p| p < dims[axis]) {
-            push_taps(op, at, dims, axis + 1, base * dims[axis] + position, taps);
-        }
+    let (start, before) = (at[axis] * op.window.stride[axis], op.window.before[axis]);
+    let dilation = op.window.dilation[axis];
+    // The first tap behind the padding before, and the first one past the input: kernels may be far larger than it.
+    let first = before.saturating_sub(start).div_ceil(dilation);
+    let end = (before + dims[axis]).saturating_sub(start).div_ceil(dilation).min(op.kernel[axis]);
+    for tap in first..end {
+        push_taps(op, at, dims, axis + 1, base * dims[axis] + start + tap * dilation - before, taps);
     }
 }
 

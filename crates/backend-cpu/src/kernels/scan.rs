@@ -9,6 +9,9 @@ use super::number::Arithmetic;
 use crate::eval::Stored;
 use crate::{Context, for_dtype, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// The fold of everything up to each element.
 pub(crate) fn run(op: &Scan, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
     let lanes = Lanes::new(inputs[0].dims(), op.axis);

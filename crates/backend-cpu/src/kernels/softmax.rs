@@ -10,6 +10,9 @@ use crate::eval::{Stored, narrow, widen};
 use crate::simd::{self, Kernel};
 use crate::{Context, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// Elements that one piece of spread work makes.
 const PIECE: usize = 8192;
 /// Running sums side by side, added up in a fixed order.

@@ -11,6 +11,9 @@ use super::number::Arithmetic;
 use crate::eval::Stored;
 use crate::{Context, for_dtype, threads};
 
+#[cfg(test)]
+mod tests;
+
 /// Values in order and where they were.
 pub(crate) fn run(op: &Sort, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
     let lanes = Lanes::new(inputs[0].dims(), op.axis);

@@ -56,6 +56,22 @@ impl Pool {
             }
         }
         let spatial = self.window.output(op, &x[2..], &self.kernel)?;
+        for (axis, &n_windows) in spatial.iter().enumerate() {
+            let (n, dilation, before) = (x[axis + 2], self.window.dilation[axis], self.window.before[axis]);
+            // Padding is at most half a window, so that only taps further apart than the input is long can miss it.
+            let is_within = |at: usize| (before..before + n).contains(&at);
+            let is_outside =
+                |w: usize| !(0..self.kernel[axis]).any(|k| is_within(w * self.window.stride[axis] + k * dilation));
+            let needs_element = self.kind != PoolKind::Avg { count_padding: true };
+            if needs_element && dilation > n && (0..n_windows).any(is_outside) {
+                return Err(Error::value(
+                    op,
+                    format!(
+                        "a window lies in the padding alone: input {n}, dilation {dilation}, before {before} on spatial axis {axis}"
+                    ),
+                ));
+            }
+        }
         Ok(x[..2].iter().copied().chain(spatial).collect())
     }
 }

@@ -134,10 +134,10 @@ impl<L: Float + Product> Correlation<'_, L> {
         let Task { first_image, n_images, ref groups, ref rows, out } = task;
         let Sizes { channels, plane, .. } = self.sizes;
         let planes = &self.planes;
-        // [channel, phase, image, plane]; tiles read a little past the end.
+        // [channel, phase, image, plane]; tiles read a little past the end, and start within even where there is no channel.
         let apart = self.n_together * planes.size;
         let per_channel = planes.n_phases * apart;
-        let mut packed = cx.take::<L>(groups.len() * channels * per_channel + L::tile().cols)?;
+        let mut packed = cx.take::<L>((groups.len() * channels).max(1) * per_channel + L::tile().cols)?;
         let packed: &mut [L] = packed.slice_mut();
         for channel in 0..groups.len() * channels {
             for image in 0..n_images {
