@@ -129,3 +129,22 @@ fn bad_usage_exits_with_two() {
         assert!(err.starts_with(&format!("ptx-emulator: {expected}")), "{args}: {err}");
     }
 }
+
+/// What the README shows is what the command says.
+#[test]
+fn the_readme_shows_a_race() {
+    let readme = include_str!("../../README.md");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let run = "run examples/neighbours.ptx --entry neighbours --grid 1 --block 64 --arg i32[64]";
+    assert!(readme.contains(&format!("cargo run -q -- {run}")));
+    let (code, out, _) = emulator(&folder, run);
+    assert_eq!(code, 1);
+    let shown: String = out.lines().map(|line| format!("    {line}\n")).collect();
+    assert!(readme.contains(&shown), "{out}");
+    let text = std::fs::read_to_string(folder.join("examples/neighbours.ptx")).unwrap();
+    let mended: Vec<_> = (1..).zip(text.lines()).map(|(n, line)| if n == 22 { "bar.sync 0;" } else { line }).collect();
+    let scratch = self::folder("readme");
+    std::fs::write(scratch.join("neighbours.ptx"), mended.join("\n")).unwrap();
+    let (code, out, _) = emulator(&scratch, &run.replace("examples/", ""));
+    assert_eq!((code, out.as_str()), (0, "neighbours: clean\n"));
+}

@@ -154,7 +154,7 @@ fn matrices_move() {
     let body = "
         .shared .align 16 .b8 tiles[512]; .shared .align 16 .b8 back[512];
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %tid.x;
-        // Each lane writes one row of eight: number lane · 8 + column.
+        // Each lane writes one row of eight: number 8 lane + column.
         shl.b32 %r2, %r1, 4; mov.u32 %r3, tiles; add.u32 %r3, %r3, %r2; mov.u32 %r30, back; add.u32 %r30, %r30, %r2;
         shl.b32 %r4, %r1, 3; add.u32 %r5, %r4, 1; shl.b32 %r5, %r5, 16; or.b32 %r6, %r4, %r5;
         add.u32 %r7, %r6, 0x20002; add.u32 %r8, %r7, 0x20002; add.u32 %r9, %r8, 0x20002;

@@ -34,7 +34,7 @@ fn atomic(space: &str, op: &str, ty: &str, start: u64, operand: &str) -> u64 {
     let cell = if space == "global" { "%rd51" } else { "cell" };
     let body = format!(
         ".shared .align 8 .b8 cell[8]; ld.param.u64 %rd51, [p0]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;
-         cvt.u64.u32 %rd1, %r1; cvt.rn.f32.u32 %f1, %r1; mov.b32 %r2, %f1; mov.u32 %r9, {start}; mov.u64 %rd9, {start};
+         cvt.u64.u32 %rd1, %r1; cvt.rn.f32.u32 %f1, %r1; mov.b32 %r2, %f1; mov.b32 %r10, 0x40003c00; mov.u32 %r9, {start}; mov.u64 %rd9, {start};
          @%p1 st.{space}.b{bits} [{cell}], {}; bar.sync 0;
          red.{space}.{op}.{ty} [{cell}], {operand}; bar.sync 0;
          @%p1 ld.{space}.b{bits} {}, [{cell}]; @%p1 st.global.b{bits} [%rd51], {};",
@@ -65,7 +65,7 @@ fn atomics() {
         assert_eq!(atomic(space, "dec", "u32", 5, "9"), (5 + 10 * 96 - 96) % 10);
         let sum = f32::from_bits(atomic(space, "add", "f32", 0, "%f1") as u32);
         assert_eq!(sum, (95 * 96 / 2) as f32);
-        assert_eq!(atomic(space, "add.noftz", "f16x2", 0, "0x40003c00"), 0x5a005600);
+        assert_eq!(atomic(space, "add.noftz", "f16x2", 0, "%r10"), 0x5a005600);
     }
     // Only global addition flushes subnormal numbers.
     assert_eq!(atomic("shared", "add", "f32", 1, "0f00000000"), 1);
