@@ -21,3 +21,6 @@ pub(crate) use worker::Worker;
 
 /// Elements in a register. Ranges need not be multiples of it.
 pub(crate) const CHUNK: usize = 1024;
+
+#[cfg(test)]
+mod tests;

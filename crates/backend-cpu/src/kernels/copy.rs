@@ -7,7 +7,6 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use tensor_core::{DType, HostData, Layout, Meta, Result, Storages, Tensor};
 
-use crate::simd::{self, Kernel};
 use crate::storage::buffer;
 use crate::{Context, threads};
 
@@ -190,52 +189,41 @@ fn tiles<T: Word>(source: &[T], start: isize, out: &mut [T], others: &[Axis], ac
         }
         return;
     }
-    simd::run(Tiles { source, start, out, across, along });
-}
-
-struct Tiles<'a, T> {
-    source: &'a [T],
-    start: isize,
-    out: &'a mut [T],
-    across: Axis,
-    along: Axis,
-}
-
-impl<T: Word> Kernel for Tiles<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Self { source, start, out, across, along } = self;
-        for i in (0..across.n).step_by(TILE) {
-            let height = TILE.min(across.n - i);
-            for j in (0..along.n).step_by(TILE) {
-                let width = TILE.min(along.n - j);
-                let mut tile = [[T::default(); TILE]; TILE];
-                for (k, line) in tile.iter_mut().enumerate().take(width) {
-                    let from = (start + i as isize + (j + k) as isize * along.from) as usize;
-                    if height == TILE {
-                        line.copy_from_slice(&source[from..][..TILE]);
-                    } else {
-                        line[..height].copy_from_slice(&source[from..][..height]);
-                    }
+    for i in (0..across.n).step_by(TILE) {
+        let height = TILE.min(across.n - i);
+        for j in (0..along.n).step_by(TILE) {
+            let width = TILE.min(along.n - j);
+            let mut tile = [[T::default(); TILE]; TILE];
+            for (k, line) in tile.iter_mut().enumerate().take(width) {
+                let from = (start + i as isize + (j + k) as isize * along.from) as usize;
+                if height == TILE {
+                    line.copy_from_slice(&source[from..][..TILE]);
+                } else {
+                    line[..height].copy_from_slice(&source[from..][..height]);
                 }
-                for k in 0..height {
-                    let to = &mut out[(i + k) * across.to + j..];
-                    if width == TILE {
-                        let to: &mut [T] = &mut to[..TILE];
-                        for l in 0..TILE {
-                            to[l] = tile[l][k];
-                        }
-                    } else {
-                        for l in 0..width {
-                            to[l] = tile[l][k];
-                        }
-                    }
+            }
+            for k in 0..height {
+                let to = &mut out[(i + k) * across.to + j..];
+                if width == TILE {
+                    // Of constant length: unrolled.
+                    let to = &mut to[..TILE];
+                    (0..TILE).for_each(|l| to[l] = tile[l][k]);
+                } else {
+                    (0..width).for_each(|l| to[l] = tile[l][k]);
                 }
             }
         }
     }
+}
+
+/// Whether a copy goes through tiles where reading in row-major order would jump from line to line.
+pub(crate) fn is_tiled(layout: &Layout) -> bool {
+    let is_long = |axis: usize| layout.shape()[axis] >= TILE;
+    let last = (0..layout.shape().rank()).rev().find(|&axis| layout.shape()[axis] != 1);
+    last.is_some_and(|last| {
+        let stride = layout.strides()[last];
+        stride != 0 && stride != 1 && is_long(last) && (0..last).any(|a| layout.strides()[a] == 1 && is_long(a))
+    })
 }
 
 #[cfg(test)]

@@ -4,19 +4,27 @@ use smallvec::SmallVec;
 use tensor_core::op::Map;
 use tensor_core::{DType, Meta, Result, Storages, Tensor};
 
+use super::copy;
 use crate::eval::{CHUNK, Evaluator, Input};
 use crate::{Buffer, Context, threads};
 
 /// Aimed at per piece of work that a thread takes.
 const PIECE_NS: usize = 30_000;
 
+/// Elements from which a transposed input is made row-major first: going through tiles saves more than the pass costs.
+const WORTH_TURNING: usize = 4096;
+
 /// y_k = e_k(x_0, x_1, …).
 pub(crate) fn run(op: &Map, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
     let mut dtypes: SmallVec<[DType; 4]> = SmallVec::new();
-    let mut operands: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    let mut row_major: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for x in inputs {
         dtypes.push(x.dtype());
-        operands.push(Input::Tensor(x));
+        row_major.push(if x.len() >= WORTH_TURNING { turned(x, cx)? } else { None });
+    }
+    let mut operands: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    for (x, row_major) in inputs.iter().zip(&row_major) {
+        operands.push(Input::Tensor(row_major.as_ref().unwrap_or(x)));
     }
     let evaluator = Evaluator::new(op.name, &op.exprs, &dtypes)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
@@ -50,6 +58,17 @@ pub(crate) fn run(op: &Map, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'
         threads::for_each(work_ns, pieces, |(start, n, mut piece)| bound.worker().run(start, n, &[], &mut piece));
     }
     Ok(buffers.into_iter().map(Buffer::into_storage).collect())
+}
+
+/// A row-major copy of a transposed input.
+fn turned(x: &Tensor, cx: &Context<'_>) -> Result<Option<Tensor>> {
+    if !copy::is_tiled(x.layout()) {
+        return Ok(None);
+    }
+    let meta = x.meta();
+    let mut buffer = cx.output(&meta)?;
+    copy::to_bytes(x, buffer.bytes_mut());
+    Ok(Some(Tensor::from_storage(buffer.into_storage(), meta, x.place().clone())))
 }
 
 #[cfg(test)]

@@ -77,9 +77,15 @@ impl Kernel for Numbers<'_> {
                     }
                 } else {
                     let (mean, std) = (mean as f32, std as f32);
+                    // The two numbers of a pair apart, so that the math vectorises.
+                    let mut pairs = [[0f32; 2 * BLOCKS]; 2];
+                    for i in 0..2 * BLOCKS {
+                        let [a, b] = random::normal_f32([words[2 * i], words[2 * i + 1]]);
+                        (pairs[0][i], pairs[1][i]) = (a * std + mean, b * std + mean);
+                    }
                     let mut numbers = [0f32; 4 * BLOCKS];
-                    for (v, w) in numbers.chunks_exact_mut(2).zip(words.chunks_exact(2)) {
-                        v.copy_from_slice(&random::normal_f32([w[0], w[1]]).map(|z| z * std + mean));
+                    for i in 0..2 * BLOCKS {
+                        (numbers[2 * i], numbers[2 * i + 1]) = (pairs[0][i], pairs[1][i]);
                     }
                     store(&numbers, self.dtype, self.out);
                 }

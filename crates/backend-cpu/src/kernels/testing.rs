@@ -36,6 +36,12 @@ impl Array {
         Self::new(shape, (0..shape.iter().product()).map(value).collect())
     }
 
+    /// The same values with this dtype whatever the case's.
+    pub(crate) fn of(mut self, dtype: DType) -> Self {
+        self.dtype = Some(dtype);
+        self
+    }
+
     /// Row-major position of an index.
     pub(crate) fn at(&self, index: &[usize]) -> usize {
         index.iter().zip(&self.shape).fold(0, |at, (i, n)| at * n + i)

@@ -328,6 +328,39 @@ fn custom_ops() {
     });
 }
 
+/// The identity, with a derivative of the wrong shape.
+#[derive(Debug)]
+struct Wrong;
+
+impl CustomOp for Wrong {
+    fn name(&self) -> &str {
+        "wrong"
+    }
+
+    fn infer(&self, inputs: &[Meta]) -> Result<Metas> {
+        Ok(inputs.iter().cloned().collect())
+    }
+
+    fn kernel(&self, _: Kind) -> Option<CustomKernel> {
+        Some(CustomKernel::Rust(Arc::new(|inputs: &[HostArray], _: &[Meta]| Ok(vec![inputs[0].data.clone()]))))
+    }
+
+    fn derivative(&self, _: &[&Tensor], _: &[Tensor], grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {
+        Ok(vec![Some(grads[0].sum(..)?)])
+    }
+}
+
+#[test]
+fn a_custom_derivative_of_the_wrong_shape_is_an_error() {
+    let f = |x: &Tensor| custom(Arc::new(Wrong), &[x])?.remove(0).sum(..);
+    let error = gradient(f, &spread(&[3], 0.0, 1.0, 1)).unwrap_err();
+    assert!(error.is_gradient());
+    assert_eq!(
+        error.to_string(),
+        "wrong: a derivative must have its input's shape and dtype: input [3] f64, derivative [] f64"
+    );
+}
+
 /// Products are differentiated without division: at zeros too, to second order.
 #[test]
 fn products_at_zero() {

@@ -128,7 +128,7 @@ fn named_formulas_agree_with_f64() {
 #[test]
 fn shapes_broadcast_at_any_size() {
     let sum = build(|[x, y, z]| x * y + z);
-    let cases: [&[&[usize]]; 14] = [
+    let cases: [&[&[usize]]; 15] = [
         &[&[7], &[7], &[7]],
         &[&[1023], &[1], &[1023]],
         &[&[1025], &[1025], &[]],
@@ -143,6 +143,7 @@ fn shapes_broadcast_at_any_size() {
         &[&[0], &[1], &[]],
         &[&[1, 1], &[1], &[]],
         &[&[1100, 3], &[1, 3], &[1100, 1]],
+        &[&[90, 61], &[61], &[90, 1]],
     ];
     for shapes in cases {
         check_map(std::slice::from_ref(&sum), shapes, &[DType::F64, DType::F32, DType::BF16], 6.0, 1.0, 2.0);
