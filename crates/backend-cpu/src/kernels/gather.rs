@@ -146,7 +146,9 @@ impl Places {
             let i = usize::try_from(value).ok().filter(|&i| i < n).ok_or_else(|| {
                 Error::index(
                     op,
-                    format!("index is out of range: index {value}, axis {axis} has {n}; indices count from 0"),
+                    format!(
+                        "index is out of range: index {value} at {at:?}, axis {axis} has {n}; indices count from 0"
+                    ),
                 )
             })?;
             positions.push(base + i * strides[axis]);

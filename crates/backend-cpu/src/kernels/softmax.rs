@@ -127,13 +127,15 @@ fn columns<L: Float>(x: &[L], out: &mut [L], lanes: &Lanes, log: bool) {
     for x in x.chunks_exact(inner) {
         top.iter_mut().zip(x).for_each(|(top, &v)| *top = top.larger(v));
     }
-    let mut sum = vec![L::ZERO; inner];
+    // Long columns are added up in f64.
+    let mut sum = vec![0f64; inner];
     for (x, out) in x.chunks_exact(inner).zip(out.chunks_exact_mut(inner)) {
         for (((out, &x), &top), sum) in out.iter_mut().zip(x).zip(&top).zip(&mut sum) {
             *out = math::exp(x - top);
-            *sum = sum.plus(*out);
+            *sum += out.to_total();
         }
     }
+    let mut sum: Vec<L> = sum.into_iter().map(L::from_total).collect();
     if log {
         sum.iter_mut().for_each(|sum| *sum = math::ln(*sum));
         for (x, out) in x.chunks_exact(inner).zip(out.chunks_exact_mut(inner)) {

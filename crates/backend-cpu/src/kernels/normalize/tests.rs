@@ -26,12 +26,15 @@ fn reference(x: &Array, axes: &[usize], center: bool) -> Vec<Expected> {
     let mean = if center { means(x.data.iter().copied(), &group, n) } else { vec![0.0; n] };
     let squares = x.data.iter().zip(&group).map(|(v, &g)| (v - mean[g]).powi(2));
     let rstd: Vec<f64> = means(squares, &group, n).iter().map(|v| 1.0 / (v + EPSILON).sqrt()).collect();
-    let y = x.data.iter().zip(&group).map(|(v, &g)| ((v - mean[g]) * rstd[g], (v.abs() + mean[g].abs()) * rstd[g]));
-    let mut outputs = vec![Expected::within(4.0, y.collect())];
-    outputs.push(Expected::within(4.0, rstd.iter().map(|&v| (v, v)).collect()));
+    // The mean is off by roundings of the largest that was added up.
+    let largest = x.data.iter().fold(0.0, |top: f64, v| top.max(v.abs()));
+    let y = x.data.iter().zip(&group).map(|(v, &g)| ((v - mean[g]) * rstd[g], (v.abs() + largest) * rstd[g]));
+    // f64 is added up in f64: a rounding per term.
+    let slack = 4.0 + (x.data.len() / n.max(1)) as f64 / 64.0;
+    let mut outputs = vec![Expected::within(slack, y.collect())];
+    outputs.push(Expected::within(slack, rstd.iter().map(|&v| (v, v)).collect()));
     if center {
-        let largest = x.data.iter().fold(0.0, |top: f64, v| top.max(v.abs()));
-        outputs.push(Expected::within(1.0, mean.iter().map(|&v| (v, largest)).collect()));
+        outputs.push(Expected::within(slack, mean.iter().map(|&v| (v, largest)).collect()));
     }
     outputs
 }
@@ -93,7 +96,9 @@ fn huge_values_and_large_means() {
     for size in [7e9, 1e25, 1e30] {
         let x = Array::new(&[4, 6912], (0..4 * 6912).map(|i| wave(i, size)).collect());
         for center in [true, false] {
-            check(&normalize(&[1], center), &[x.clone()], &[DType::F32], |x| reference(&x[0], &[1], center));
+            check(&normalize(&[1], center), std::slice::from_ref(&x), &[DType::F32], |x| {
+                reference(&x[0], &[1], center)
+            });
         }
     }
     // A mean 10,000 times the deviation, after an outlier.

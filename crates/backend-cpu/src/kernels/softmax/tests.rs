@@ -18,8 +18,8 @@ fn reference(x: &Array, axis: usize, log: bool) -> Vec<Expected> {
             .fold(f64::NEG_INFINITY, |top, &v| if v.is_nan() || top.is_nan() { f64::NAN } else { top.max(v) });
         let sum: f64 = lane.iter().map(|v| (v - top).exp()).sum();
         match log {
-            // Off by roundings of the distance to the maximum.
-            true => (value - top - sum.ln(), (value - top).abs() + sum.ln()),
+            // Off by roundings of the distance to the maximum, and of the sum, which is 1 or more.
+            true => (value - top - sum.ln(), (value - top).abs() + sum.ln() + 1.0),
             false => ((value - top).exp() / sum, (value - top).exp() / sum * (1.0 + (value - top).abs())),
         }
     });
