@@ -47,9 +47,37 @@ impl Grid {
         self.values[flat]
     }
 
+    /// The array of `f` of each value.
+    pub fn map(&self, f: impl FnMut(f64) -> f64) -> Self {
+        Self { dims: self.dims.clone(), values: self.values.iter().copied().map(f).collect() }
+    }
+
     /// The same values as a tensor.
     pub fn tensor(&self, device: &Device, dtype: DType) -> Result<Tensor> {
         Tensor::from_slice(&self.values, &self.dims[..], device)?.cast(dtype)
+    }
+}
+
+/// Steele, Lea and Flood's SplitMix64, seeded with the FNV-1a hash of a text: what tests draw from.
+pub struct Rng(u64);
+
+impl Rng {
+    /// The numbers of a name.
+    pub fn new(name: &str) -> Self {
+        Self(name.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3)))
+    }
+
+    /// One of 0..n.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ z >> 31) % n as u64) as usize
+    }
+
+    /// One of low..=high.
+    pub fn within(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1) as usize) as i64
     }
 }
 

@@ -18,8 +18,20 @@ pub use model::{Outcome, with_gradient};
 /// # Errors
 /// If `x` is not of a float dtype, what `f` reports, and if f(x) is not a single float.
 ///
-/// # Example
-/// `nn::gradient(|x| x.square()?.sum(..), &x)?` is 2·x.
+/// # Example: the derivative of the sine, and its derivative
+/// ```
+/// # fn main() -> tensor_core::Result<()> {
+/// use nn::gradient;
+/// use tensor_core::{DType, Tensor};
+///
+/// let x = Tensor::full((), 0.5, (&backend_cpu::device(), DType::F64))?;
+/// let slope = gradient(|x| x.sin(), &x)?;
+/// let bend = gradient(|x| gradient(|x| x.sin(), x), &x)?;
+/// assert!((slope.item::<f64>()? - 0.5f64.cos()).abs() < 1e-12);
+/// assert!((bend.item::<f64>()? + 0.5f64.sin()).abs() < 1e-12);
+/// # Ok(())
+/// # }
+/// ```
 pub fn gradient(f: impl FnOnce(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
     Ok(value_and_gradient(f, x)?.1)
 }

@@ -68,7 +68,33 @@ pub trait VisitorMut<'a> {
     fn exit(&mut self) {}
 }
 
-/// A model or a part of one. Derive it: `#[derive(Module, Clone, Debug)]`.
+/// A model or a part of one: a struct or enum that derives this trait.
+///
+/// ```
+/// # fn main() -> tensor_core::Result<()> {
+/// use nn::{Forward, Linear, Module};
+/// use tensor_core::{Result, Tensor};
+///
+/// #[derive(Module, Clone, Debug)]
+/// struct Mlp {
+///     hidden: Linear,
+///     output: Linear,
+/// }
+///
+/// impl Forward for Mlp {
+///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
+///         self.output.forward(&self.hidden.forward(x)?.relu()?)
+///     }
+/// }
+///
+/// let device = backend_cpu::device();
+/// let model = Mlp { hidden: Linear::new(4, 8, &device)?, output: Linear::new(8, 1, &device)? };
+/// assert_eq!(model.n_parameters(), 4 * 8 + 8 + 8 + 1);
+/// assert_eq!(model.named_parameters()[2].0, "output.weight");
+/// println!("{model}");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// Fields are visited in order of declaration, each by [`Module::visit_as`] under its name; `Vec`s and tuples number
 /// theirs. A path is the names joined by dots: `encoder.0.attention.query.weight`. Plain data (numbers, strings,

@@ -106,6 +106,18 @@ pub struct Chain<T>(pub T);
 ///
 /// Up to 24 layers; a chain is itself a layer, so longer ones nest. The layers are the fields of a tuple:
 /// `model.0.1` is the second. Paths: `0.weight`, `1.weight`, ….
+///
+/// ```
+/// # fn main() -> tensor_core::Result<()> {
+/// use nn::{Forward, Linear, Relu, chain};
+/// use tensor_core::Tensor;
+///
+/// let device = backend_cpu::device();
+/// let model = chain![Linear::new(4, 8, &device)?, Relu, Linear::new(8, 1, &device)?];
+/// assert_eq!(model.forward(&Tensor::ones([2, 4], &device)?)?.shape(), &[2, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[macro_export]
 macro_rules! chain {
     ($($layer:expr),+ $(,)?) => { $crate::Chain(($($layer,)+)) };

@@ -1,14 +1,13 @@
 //! Trains a network on real handwritten digits, and shows what it learnt.
 //!
-//! `cargo run --release -p digits`, with `-- --help` for what can be chosen. The network is in `model.rs`, the loop is
-//! in `train` below, and everything that is shown is made in `progress.rs` and `report.rs`.
+//! `cargo run --release -p digits`, with `-- --help` for what can be chosen. The networks are in `model.rs`, the training
+//! loop is in `train.rs`, and what is shown is made in `progress.rs` and `report.rs`.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
 
 use clap::Parser;
 use consort::prelude::*;
@@ -18,9 +17,10 @@ use serde::Serialize;
 mod model;
 mod progress;
 mod report;
+mod train;
 
 use model::{Cnn, Mlp};
-use progress::Progress;
+use train::{Epoch, Network, evaluate, train};
 
 /// Train a network on 1,797 real handwritten digits, which come with this program
 #[derive(Parser)]
@@ -63,16 +63,6 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What is known after an epoch.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Epoch {
-    /// Mean over the epoch's steps, while the weights change and dropout is on.
-    train_loss: f64,
-    test_loss: f64,
-    /// The share of test images that are recognised.
-    test_accuracy: f64,
-}
-
 /// The line of JSON.
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -95,8 +85,6 @@ struct Summary<'a> {
     curve_file: &'a Path,
     history: &'a [Epoch],
 }
-
-type Digits = data::Subset<data::TensorDataset<(Tensor, Tensor)>>;
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -124,11 +112,6 @@ fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// What a network has to be here: its parameters can be found, it can be applied, and it can be cloned.
-trait Network: Module + Forward + Clone {}
-
-impl<M: Module + Forward + Clone> Network for M {}
-
 fn train_and_report(mut model: impl Network, device: &Device, args: &Args, stop: &AtomicBool) -> Result<()> {
     let digits = data::Digits::load(device)?;
     let labels = digits.labels.to_vec::<i64>()?;
@@ -136,13 +119,14 @@ fn train_and_report(mut model: impl Network, device: &Device, args: &Args, stop:
     let (train_set, test_set) = data::split_stratified(digits.into_dataset()?, &labels, 0.8, args.seed)?;
     let trained = train(&mut model, (&train_set, &test_set), device, args, stop)?;
 
+    let (model_file, curve_file) = (args.out.join("model.safetensors"), args.out.join("curve.svg"));
+    nn::save(&model, &model_file)?;
+    report::write(&curve_file, &report::curve(&trained.history)?)?;
+
     let result = evaluate(&model, &test_set)?;
     let last = trained.history.last().expect("invariant: there is an epoch");
     print!("{}", report::confusion(&result));
     print!("{}", report::pictures(&test_set, &result)?);
-    let (model_file, curve_file) = (args.out.join("model.safetensors"), args.out.join("curve.svg"));
-    nn::save(&model, &model_file)?;
-    report::write(&curve_file, &report::curve(&trained.history)?)?;
     println!(
         "\n{} on {device}: {:.2} % of {} test images recognised, after {} epochs in {:.1} s{}",
         args.model.name(),
@@ -176,124 +160,6 @@ fn train_and_report(mut model: impl Network, device: &Device, args: &Args, stop:
         println!("{line}");
     }
     Ok(())
-}
-
-/// How a training went.
-struct Trained {
-    history: Vec<Epoch>,
-    seconds: f64,
-    samples_per_second: f64,
-    interrupted: bool,
-}
-
-/// The training loop, by hand.
-fn train(
-    model: &mut impl Network,
-    (train_set, test_set): (&Digits, &Digits),
-    device: &Device,
-    args: &Args,
-    stop: &AtomicBool,
-) -> Result<Trained> {
-    let epochs = args.epochs.unwrap_or(args.model.epochs());
-    let loader = data::DataLoader::new(train_set.clone())
-        .batch_size(args.batch_size)
-        .shuffle(args.seed)
-        .map(|(images, labels)| Ok((shifted(&images)?, labels)));
-    let mut optimizer = nn::optim::AdamW::new(LEARNING_RATE).setup(model)?;
-    let (steps, mut step) = (epochs * loader.len(), 0);
-
-    let mut progress = Progress::new(epochs, train_set.indices().len());
-    let (mut history, mut trained, mut train_seconds) = (Vec::new(), 0, 0.0);
-    let start = Instant::now();
-    while history.len() < epochs && !stop.load(Relaxed) {
-        let begin = Instant::now();
-        let mut sum = Tensor::zeros((), device)?;
-        let mut seen = 0;
-        for batch in loader.iter() {
-            let (images, labels) = batch?;
-            // Large steps first, ever smaller ones towards the end: half a period of a cosine.
-            let progress_made = step as f64 / steps as f64;
-            optimizer.set_learning_rate(LEARNING_RATE * 0.5 * (1.0 + (std::f64::consts::PI * progress_made).cos()));
-
-            let (loss, gradients) = with_gradient(&*model, |m| nn::loss::cross_entropy(&m.forward(&images)?, &labels))?;
-            optimizer.update(model, &gradients)?;
-
-            // The sum stays on the device; reading it would wait for it.
-            sum = sum.add(&loss.mul(labels.len() as f64)?)?;
-            seen += labels.len();
-            step += 1;
-            progress.advance(labels.len());
-            if stop.load(Relaxed) {
-                break;
-            }
-        }
-        let train_loss = f64::from(sum.item::<f32>()?) / seen as f64;
-        train_seconds += begin.elapsed().as_secs_f64();
-        trained += seen;
-        if !train_loss.is_finite() {
-            return Err(Error::value(
-                "train",
-                format!("the loss is not finite: epoch {}, loss {train_loss}", history.len() + 1),
-            ));
-        }
-        let result = evaluate(model, test_set)?;
-        let epoch = Epoch { train_loss, test_loss: result.loss, test_accuracy: result.accuracy() };
-        history.push(epoch);
-        progress.epoch(history.len(), &epoch);
-    }
-    progress.finish();
-    Ok(Trained {
-        interrupted: history.len() < epochs || step < steps,
-        history,
-        seconds: start.elapsed().as_secs_f64(),
-        samples_per_second: trained as f64 / train_seconds,
-    })
-}
-
-const LEARNING_RATE: f64 = 3e-3;
-
-/// Each image moved by up to one pixel along each axis, at random: a digit stays the same digit, and the network sees
-/// more of them.
-fn shifted(images: &Tensor) -> Result<Tensor> {
-    const SIDE: i64 = data::Digits::SIDE as i64;
-    const WIDE: i64 = SIDE + 2;
-    let (n, device) = (images.dims()[0], images.device());
-    // Pixel (row, column) of a moved image is pixel (row + down, column + right) of the image with a margin of one.
-    let pixels = (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| row * WIDE + column));
-    let pixels = Tensor::from_vec(pixels.collect::<Vec<i64>>(), [1, SIDE * SIDE], &device)?;
-    let down = Tensor::randint(0, 3, [n, 1], &device)?;
-    let right = Tensor::randint(0, 3, [n, 1], &device)?;
-    let index = pixels.add(&down.mul(WIDE)?.add(&right)?)?;
-    let margin = images.pad(&[(0, 0), (0, 0), (1, 1), (1, 1)], 0.0)?;
-    margin.flatten(1..)?.gather(1, &index)?.reshape(images.shape())
-}
-
-/// What a network makes of the test images.
-struct Evaluation {
-    loss: f64,
-    labels: Vec<i64>,
-    guesses: Vec<i64>,
-}
-
-impl Evaluation {
-    /// The share of images that are recognised.
-    fn accuracy(&self) -> f64 {
-        let right = self.labels.iter().zip(&self.guesses).filter(|(label, guess)| label == guess).count();
-        right as f64 / self.labels.len() as f64
-    }
-}
-
-/// Outside `with_gradient` nothing is recorded and dropout does nothing.
-fn evaluate(model: &impl Network, set: &Digits) -> Result<Evaluation> {
-    let (mut loss, mut labels, mut guesses) = (0.0, Vec::new(), Vec::new());
-    for batch in data::DataLoader::new(set.clone()).batch_size(256).iter() {
-        let (x, y) = batch?;
-        let scores = model.forward(&x)?;
-        loss += f64::from(nn::loss::cross_entropy(&scores, &y)?.item::<f32>()?) * y.len() as f64;
-        labels.extend(y.to_vec::<i64>()?);
-        guesses.extend(scores.argmax(1)?.to_vec::<i64>()?);
-    }
-    Ok(Evaluation { loss: loss / labels.len() as f64, labels, guesses })
 }
 
 /// Makes the folder and tries whether files can be written there: better to know before than after the training.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::Epoch;
+use crate::train::Epoch;
 
 /// Progress over a known number of images, on standard error.
 pub(crate) struct Progress {

@@ -8,7 +8,7 @@ use consort::data::Digits;
 use consort::prelude::*;
 use plotters::prelude::*;
 
-use crate::{Epoch, Evaluation};
+use crate::train::{self, Epoch, Evaluation};
 
 /// How often each digit was taken for each other one.
 pub(crate) fn confusion(result: &Evaluation) -> String {
@@ -33,7 +33,7 @@ pub(crate) fn confusion(result: &Evaluation) -> String {
 const SHOWN: usize = 6;
 
 /// Test images with the network's guesses: up to half of them mistakes.
-pub(crate) fn pictures(set: &crate::Digits, result: &Evaluation) -> Result<String> {
+pub(crate) fn pictures(set: &train::Digits, result: &Evaluation) -> Result<String> {
     let (right, mut shown): (Vec<usize>, Vec<usize>) =
         (0..result.labels.len()).partition(|&i| result.labels[i] == result.guesses[i]);
     shown.truncate(SHOWN / 2);
@@ -88,37 +88,35 @@ const INK: RGBColor = RGBColor(60, 60, 60);
 fn draw(svg: &mut String, history: &[Epoch]) -> Result<(), Box<dyn std::error::Error>> {
     let root = SVGBackend::with_string(svg, (960, 400)).into_drawing_area();
     root.fill(&WHITE)?;
-    let panels = root.split_evenly((1, 2));
-    let losses = [("training", BLUE), ("test", ORANGE)];
-    let loss = |e: &Epoch| [e.train_loss, e.test_loss];
-    panel(&panels[0], history, "loss", 0.0, losses, |e| loss(e).map(Some))?;
-    panel(&panels[1], history, "test accuracy, %", f64::NAN, [("test", ORANGE), ("", ORANGE)], |e| {
-        [Some(100.0 * e.test_accuracy), None]
-    })?;
+    let (left, right) = root.split_horizontally(480);
+    let losses = [Line("training", BLUE, |epoch| epoch.train_loss), Line("test", ORANGE, |epoch| epoch.test_loss)];
+    panel(&left, history, "loss", Some(0.0), &losses)?;
+    let accuracy = [Line("test", ORANGE, |epoch| 100.0 * epoch.test_accuracy)];
+    panel(&right, history, "test accuracy, %", None, &accuracy)?;
     root.present()?;
-    drop(panels);
     Ok(())
 }
 
-/// One plot of up to two lines. The vertical axis starts at `from`, or below the smallest value.
+/// A line of a plot: its name, its colour, its value after an epoch.
+struct Line(&'static str, RGBColor, fn(&Epoch) -> f64);
+
+/// One plot. The vertical axis starts at `from`, or below the smallest value.
 fn panel(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     history: &[Epoch],
     title: &str,
-    from: f64,
-    lines: [(&str, RGBColor); 2],
-    values: impl Fn(&Epoch) -> [Option<f64>; 2],
+    from: Option<f64>,
+    lines: &[Line],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let all = || history.iter().flat_map(&values).flatten();
-    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    let values = || lines.iter().flat_map(|line| history.iter().map(line.2));
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let margin = 0.05 * (high - low).max(1e-3);
-    let vertical = if from.is_nan() { low - margin } else { from }..high + margin;
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 20, &INK))
         .margin(14)
         .x_label_area_size(40)
         .y_label_area_size(50)
-        .build_cartesian_2d(0.5..history.len() as f64 + 0.5, vertical)?;
+        .build_cartesian_2d(0.5..history.len() as f64 + 0.5, from.unwrap_or(low - margin)..high + margin)?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
@@ -128,24 +126,22 @@ fn panel(
         .x_desc("epoch")
         .x_label_formatter(&|epoch| if epoch.fract() == 0.0 { format!("{epoch:.0}") } else { String::new() })
         .draw()?;
-    for (i, (name, colour)) in lines.into_iter().enumerate() {
-        let points: Vec<_> =
-            (1..).zip(history).filter_map(|(n, epoch)| Some((f64::from(n), values(epoch)[i]?))).collect();
-        if points.is_empty() {
-            continue;
-        }
+    for &Line(name, colour, value) in lines {
+        let points: Vec<(f64, f64)> = (1..).zip(history).map(|(n, epoch)| (f64::from(n), value(epoch))).collect();
         chart
             .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
         chart.draw_series(points.iter().map(|&point| Circle::new(point, 2, colour.filled())))?;
     }
-    chart
-        .configure_series_labels()
-        .background_style(WHITE.mix(0.8))
-        .border_style(INK.mix(0.2))
-        .label_font(("sans-serif", 14, &INK))
-        .draw()?;
+    if lines.len() > 1 {
+        chart
+            .configure_series_labels()
+            .background_style(WHITE.mix(0.8))
+            .border_style(INK.mix(0.2))
+            .label_font(("sans-serif", 14, &INK))
+            .draw()?;
+    }
     Ok(())
 }
 

@@ -36,14 +36,14 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn one_epoch_shows_and_saves_what_was_learnt() {
+fn a_short_training_shows_and_saves_what_was_learnt() {
     let folder = tempfile::tempdir().unwrap();
-    let output = run(folder.path(), &["--model", "mlp", "--epochs", "2", "--batch-size", "100", "--json"]);
+    let output = run(folder.path(), &["--model", "mlp", "--epochs", "3", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
 
     let summary = summary(&output);
     assert_eq!((&summary["device"], &summary["model"]), (&"cpu".into(), &"mlp".into()));
-    assert_eq!((&summary["epochs"], &summary["interrupted"]), (&2.into(), &false.into()));
+    assert_eq!((&summary["epochs"], &summary["interrupted"]), (&3.into(), &false.into()));
     assert!(summary["test_accuracy"].as_f64().unwrap() > 0.6, "{summary}");
     let first = summary["history"][0]["train_loss"].as_f64().unwrap();
     assert!(summary["train_loss"].as_f64().unwrap() < first, "{summary}");
@@ -57,8 +57,8 @@ fn one_epoch_shows_and_saves_what_was_learnt() {
     // Plain lines instead of a bar, where standard error is no terminal.
     let stderr = text(&output.stderr);
     let lines: Vec<_> = stderr.lines().collect();
-    assert_eq!(lines.len(), 2, "{stderr}");
-    for (line, part) in lines.iter().zip(["epoch   1/2", "epoch   2/2"]) {
+    assert_eq!(lines.len(), 3, "{stderr}");
+    for (line, part) in lines.iter().zip(["epoch   1/3", "epoch   2/3", "epoch   3/3"]) {
         assert!(line.starts_with(part) && line.contains("images/s") && line.contains("ETA"), "{line}");
     }
 

@@ -2,6 +2,8 @@
 
 use consort::{DType, Device, Element, HostData, Result, Tensor};
 
+use crate::Rng;
+
 /// What a case is given.
 pub struct Input {
     /// `f` float, `n` integer of the run's dtype, `i` index (i64), `b` bool.
@@ -30,32 +32,15 @@ pub(super) fn head(spec: &str) -> (char, Vec<usize>, &str) {
     (spec.chars().next().expect("a kind"), dims, rest.trim())
 }
 
-/// Steele, Lea and Flood's SplitMix64, seeded with the FNV-1a hash of a text.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn new(key: &str) -> Self {
-        Self(key.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3)))
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ z >> 31) % n as u64) as usize
-    }
-}
-
 /// `n` integers of low..=high, all different if asked: what `draw` in generate.py gives.
 fn draw(key: &str, n: usize, low: i64, high: i64, distinct: bool) -> Vec<i64> {
-    let mut words = SplitMix::new(key);
-    let count = (high - low + 1) as usize;
+    let mut rng = Rng::new(key);
     if !distinct {
-        return (0..n).map(|_| low + words.below(count) as i64).collect();
+        return (0..n).map(|_| rng.within(low, high)).collect();
     }
     let mut pool: Vec<i64> = (low..=high).collect();
     for i in 0..n {
-        let j = i + words.below(count - i);
+        let j = i + rng.below(pool.len() - i);
         pool.swap(i, j);
     }
     pool.truncate(n);

@@ -3,107 +3,290 @@
 //! Operands are seen as [outer, n, inner] around the axis. Where the index is the same for a whole row of `inner`
 //! elements (an embedding: stride 0 along the inner axes), rows are copied and added whole.
 
+use std::ops::Range;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use half::{bf16, f16};
+use smallvec::SmallVec;
 use tensor_core::op::{Gather, ScatterAdd};
-use tensor_core::{DType, Error, Layout, Meta, Movement, Result, Storages, Tensor};
+use tensor_core::{DType, Error, Meta, Movement, Result, Storages, Tensor};
 
 use super::copy;
-use super::dense::dense;
+use super::dense::{dense, widened};
 use super::number::Arithmetic;
-use crate::eval::Stored;
+use crate::eval::{LaneType, Stored, narrow};
 use crate::simd::{self, Kernel};
-use crate::{Context, Elem, for_dtype, threads};
+use crate::{Context, Elem, threads};
 
 #[cfg(test)]
 mod tests;
 
-/// Bytes of output that one piece of spread work makes.
-const PIECE_BYTES: usize = 64 << 10;
+/// Elements that one piece of spread work picks.
+const PIECE: usize = 1 << 14;
 
 /// Elements picked along the axis.
 pub(crate) fn run(op: &Gather, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
-    let (x, index) = (inputs[0], inputs[1]);
-    let places = Places::new("gather", op.axis, x, index)?;
+    let x = inputs[0];
     let mut out = cx.output(&outputs[0])?;
-    for_dtype!(x.dtype(), T => {
-        let x = dense::<T>(x, cx)?;
-        let row = places.row;
-        let rows_per_piece = (PIECE_BYTES / (row * size_of::<T>()).max(1)).max(1);
-        let pieces = out.slice_mut::<T>().chunks_mut(rows_per_piece * row.max(1)).enumerate();
-        threads::for_each(x.len().min(places.len() * row) * size_of::<T>() / 4, pieces, |(i, piece)| {
-            let first = i * rows_per_piece;
-            if row == 1 {
-                piece.iter_mut().enumerate().for_each(|(k, v)| *v = x[places.at(first + k)]);
-            } else {
-                for (k, target) in piece.chunks_mut(row).enumerate() {
-                    target.copy_from_slice(&x[places.at(first + k)..][..row]);
-                }
-            }
-        });
-    });
+    let (index, is_by_row) = one_per_row(inputs[1], x, op.axis)?;
+    match index.dtype() {
+        DType::I32 => {
+            let values = dense::<i32>(&index, cx)?;
+            Places::new("gather", op.axis, x, inputs[1], &values, is_by_row)?.gather(x, out.bytes_mut(), cx)?;
+        }
+        _ => {
+            let values = dense::<i64>(&index, cx)?;
+            Places::new("gather", op.axis, x, inputs[1], &values, is_by_row)?.gather(x, out.bytes_mut(), cx)?;
+        }
+    }
     Ok(out.into_storages())
 }
 
 /// Elements added along the axis, repeated indices in row-major order.
 pub(crate) fn scatter_add(op: &ScatterAdd, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
-    let (x, index, source) = (inputs[0], inputs[1], inputs[2]);
-    let places = Places::new("scatter_add", op.axis, x, index)?;
+    let x = inputs[0];
     let mut out = cx.output(&outputs[0])?;
-    copy::to_bytes(x, out.bytes_mut());
-    for_dtype!(x.dtype(), T => {
-        let source = dense::<T>(source, cx)?;
-        add::<T>(&places, &source, out.slice_mut());
-    });
+    let (index, is_by_row) = one_per_row(inputs[1], x, op.axis)?;
+    match index.dtype() {
+        DType::I32 => {
+            let values = dense::<i32>(&index, cx)?;
+            let places = Places::new("scatter_add", op.axis, x, inputs[1], &values, is_by_row)?;
+            places.scatter_add(x, inputs[2], out.bytes_mut(), cx)?;
+        }
+        _ => {
+            let values = dense::<i64>(&index, cx)?;
+            let places = Places::new("scatter_add", op.axis, x, inputs[1], &values, is_by_row)?;
+            places.scatter_add(x, inputs[2], out.bytes_mut(), cx)?;
+        }
+    }
     Ok(out.into_storages())
 }
 
-/// Adds the source's rows at their places. 16-bit floats are added in f32 and rounded once.
-fn add<T: Stored>(places: &Places, source: &[T], out: &mut [T])
-where
-    T::Lane: Arithmetic,
-{
-    if size_of::<T>() == 2 {
-        let mut wide: Vec<T::Lane> = out.iter().map(|&v| v.load()).collect();
-        let terms: Vec<T::Lane> = source.iter().map(|&v| v.load()).collect();
-        add_lanes(places, &terms, &mut wide);
-        out.iter_mut().zip(wide).for_each(|(v, sum)| *v = T::store(sum));
-    } else {
-        // The other types are their own lanes.
-        add_lanes::<T::Lane>(places, bytemuck::cast_slice(source), bytemuck::cast_slice_mut(out));
+/// The index with one element left of each row inside the axis, and true, if it is the same along all x's rows.
+fn one_per_row(index: &Tensor, x: &Tensor, axis: usize) -> Result<(Tensor, bool)> {
+    let inner = axis + 1..x.rank();
+    let (dims, strides) = (&index.dims()[inner.clone()], &index.layout().strides()[inner.clone()]);
+    let is_repeated = dims.iter().zip(strides).all(|(&n, &stride)| stride == 0 || n == 1);
+    if !is_repeated || dims != &x.dims()[inner.clone()] || dims.iter().product::<usize>() < 2 {
+        return Ok((index.clone(), false));
+    }
+    let first = |index: Tensor, axis| index.view(&Movement::Slice { axis, start: 0, len: 1, step: 1 });
+    Ok((inner.into_iter().try_fold(index.clone(), first)?, true))
+}
+
+/// An integer that indices come in.
+trait Index: Elem {
+    /// As i64.
+    fn wide(self) -> i64;
+}
+
+impl Index for i32 {
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        self.into()
     }
 }
 
-fn add_lanes<L: Arithmetic>(places: &Places, source: &[L], out: &mut [L]) {
-    let row = places.row;
-    if source.is_empty() {
-        return;
+impl Index for i64 {
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        self
     }
-    // Whole outer slices go to different threads: no two of them touch the same place.
-    let slice = places.slice.max(1);
-    let per_slice = places.len() / places.outer.max(1);
-    let pieces = out.chunks_mut(slice).enumerate().take(places.outer);
-    let spread = if places.is_aligned { source.len() } else { 0 };
-    if !places.is_aligned {
-        for (k, &term) in source.iter().enumerate() {
-            let place = places.at(k);
-            out[place] = out[place].plus(term);
+}
+
+/// What an index names in a row-major x of [outer, n, inner]; all of it is in range.
+struct Places<'a, I> {
+    /// [outer, n_picked, inner], or [outer, n_picked] where whole rows are meant.
+    index: &'a [I],
+    n_picked: usize,
+    inner: usize,
+    is_by_row: bool,
+    /// x's sizes.
+    x_outer: usize,
+    n: usize,
+    x_inner: usize,
+    /// Outer and inner positions in x, where the index is narrower than x.
+    outer_places: Option<Vec<usize>>,
+    inner_places: Option<Vec<usize>>,
+}
+
+impl<'a, I: Index> Places<'a, I> {
+    fn new(
+        op: &'static str,
+        axis: usize,
+        x: &Tensor,
+        index: &Tensor,
+        values: &'a [I],
+        is_by_row: bool,
+    ) -> Result<Self> {
+        let n = x.dims()[axis];
+        let in_range = |i: &I| (0..n as i64).contains(&i.wide());
+        // The whole is looked at: that vectorises.
+        if !values.iter().fold(true, |all, i| all & in_range(i)) {
+            let bad = values.iter().position(|i| !in_range(i)).expect("invariant: one is out of range");
+            let dims = index.dims().iter().enumerate();
+            let dims: SmallVec<[usize; 4]> = dims.map(|(a, &n)| if is_by_row && a > axis { 1 } else { n }).collect();
+            let (mut at, mut rest) = (SmallVec::<[usize; 4]>::from_elem(0, dims.len()), bad);
+            for (at, &n) in at.iter_mut().zip(&dims).rev() {
+                (*at, rest) = (rest % n, rest / n);
+            }
+            let value = values[bad].wide();
+            return Err(Error::index(
+                op,
+                format!("index is out of range: index {value} at {at:?}, axis {axis} has {n}; indices count from 0"),
+            ));
         }
-        return;
+        let (outer, inner) = (0..axis, axis + 1..x.rank());
+        let product = |x: &Tensor, axes: &Range<usize>| x.dims()[axes.clone()].iter().product();
+        Ok(Self {
+            index: values,
+            n_picked: index.dims()[axis],
+            inner: product(index, &inner),
+            is_by_row,
+            x_outer: product(x, &outer),
+            n,
+            x_inner: product(x, &inner),
+            outer_places: places(&index.dims()[outer.clone()], &x.dims()[outer]),
+            inner_places: places(&index.dims()[inner.clone()], &x.dims()[inner]),
+        })
     }
-    threads::for_each(spread, pieces, |(o, target)| {
-        for k in o * per_slice..(o + 1) * per_slice {
-            let place = places.at(k) - o * slice;
-            if row == 1 {
-                target[place] = target[place].plus(source[k]);
-            } else {
-                simd::run(AddRow { target: &mut target[place..place + row], source: &source[k * row..][..row] });
+
+    /// Elements are moved as bits: types of one size are the same here.
+    fn gather(&self, x: &Tensor, out: &mut [u8], cx: &Context<'_>) -> Result<()> {
+        match x.dtype() {
+            DType::F64 => self.pick::<f64>(&dense(x, cx)?, cast_slice_mut(out)),
+            DType::I64 => self.pick::<f64>(cast_slice(&*dense::<i64>(x, cx)?), cast_slice_mut(out)),
+            DType::F32 => self.pick::<f32>(&dense(x, cx)?, cast_slice_mut(out)),
+            DType::I32 => self.pick::<f32>(cast_slice(&*dense::<i32>(x, cx)?), cast_slice_mut(out)),
+            DType::F16 | DType::BF16 => self.pick::<f16>(cast_slice(&*dense::<f16>(x, cx)?), cast_slice_mut(out)),
+            DType::U8 | DType::Bool => self.pick::<u8>(&dense(x, cx)?, out),
+        }
+        Ok(())
+    }
+
+    fn pick<T: Elem>(&self, x: &[T], out: &mut [T]) {
+        let &Self { index, n_picked, inner, is_by_row, n, x_inner, .. } = self;
+        if out.is_empty() {
+            return;
+        }
+        let rows_per_piece = (PIECE / inner).max(1);
+        let work_ns = if is_by_row { size_of_val(out) / 16 } else { out.len() };
+        threads::for_each(work_ns, out.chunks_mut(rows_per_piece * inner).enumerate(), |(i, piece)| {
+            for (row, out) in (i * rows_per_piece..).zip(piece.chunks_mut(inner)) {
+                let outer = row / n_picked;
+                let start = self.outer_places.as_ref().map_or(outer, |places| places[outer]) * n;
+                let place = |i: I| (start + i.wide() as usize) * x_inner;
+                if is_by_row {
+                    out.copy_from_slice(&x[place(index[row])..][..inner]);
+                    continue;
+                }
+                let index = &index[row * inner..][..inner];
+                match &self.inner_places {
+                    None => (0..).zip(out).zip(index).for_each(|((k, out), &i)| *out = x[place(i) + k]),
+                    Some(inner) => inner.iter().zip(out).zip(index).for_each(|((k, out), &i)| *out = x[place(i) + k]),
+                }
+            }
+        });
+    }
+
+    fn scatter_add(&self, x: &Tensor, source: &Tensor, out: &mut [u8], cx: &Context<'_>) -> Result<()> {
+        match x.dtype() {
+            DType::F16 => return self.through_f32::<f16>(x, source, cast_slice_mut(out), cx),
+            DType::BF16 => return self.through_f32::<bf16>(x, source, cast_slice_mut(out), cx),
+            _ => copy::to_bytes(x, out),
+        }
+        match LaneType::of(x.dtype()) {
+            LaneType::F64 => self.add::<f64>(&dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::F32 => self.add::<f32>(&dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::I64 => self.add::<i64>(&dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::I32 => self.add::<i32>(&dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::U8 => self.add::<u8>(&dense(source, cx)?, out),
+        }
+        Ok(())
+    }
+
+    /// Added in f32 and rounded once.
+    fn through_f32<T: Stored<Lane = f32>>(
+        &self,
+        x: &Tensor,
+        source: &Tensor,
+        out: &mut [T],
+        cx: &Context<'_>,
+    ) -> Result<()> {
+        let mut sums = widened::<T>(x, cx)?;
+        self.add::<f32>(widened::<T>(source, cx)?.slice(), sums.slice_mut());
+        narrow(sums.slice(), out);
+        Ok(())
+    }
+
+    /// Each thread adds to a stretch of x of its own and takes the terms that belong there in order.
+    fn add<L: Arithmetic>(&self, terms: &[L], sums: &mut [L]) {
+        let &Self { n, x_outer, x_inner, .. } = self;
+        if terms.is_empty() || sums.is_empty() {
+            return;
+        }
+        let work_ns = if self.is_by_row { size_of_val(terms) / 8 } else { 2 * terms.len() };
+        let mut slice_of = vec![usize::MAX; x_outer];
+        match &self.outer_places {
+            None => slice_of.iter_mut().enumerate().for_each(|(i, slice)| *slice = i),
+            Some(places) => places.iter().enumerate().for_each(|(i, &place)| slice_of[place] = i),
+        }
+        // Few slices: each is cut along the axis, and every piece looks at all of the slice's indices.
+        let wanted = if threads::is_worthwhile(work_ns) { 2 * threads::n_threads() } else { 1 };
+        let n_parts = wanted.div_ceil(x_outer).min(n);
+        let rows_per_part = n.div_ceil(n_parts);
+        let slices = sums.chunks_mut(n * x_inner).zip(slice_of).filter(|&(_, slice)| slice != usize::MAX);
+        let parts = slices.flat_map(|(sums, slice)| {
+            let parts = sums.chunks_mut(rows_per_part * x_inner).enumerate();
+            parts.map(move |(part, sums)| (slice, part * rows_per_part, sums))
+        });
+        threads::for_each(work_ns, parts, |(slice, first, sums)| self.add_slice(slice, first, terms, sums));
+    }
+
+    /// Adds the terms of a slice that fall on the rows of `sums`, the first of which is `first`.
+    fn add_slice<L: Arithmetic>(&self, slice: usize, first: usize, terms: &[L], sums: &mut [L]) {
+        let &Self { index, n_picked, inner, is_by_row, x_inner, .. } = self;
+        let rows = first..first + sums.len() / x_inner;
+        for row in slice * n_picked..(slice + 1) * n_picked {
+            let terms = &terms[row * inner..][..inner];
+            if is_by_row {
+                let i = index[row].wide() as usize;
+                if rows.contains(&i) {
+                    simd::run(AddRow { sums: &mut sums[(i - first) * inner..][..inner], terms });
+                }
+                continue;
+            }
+            let mut add = |k: usize, i: I, term: L| {
+                let i = i.wide() as usize;
+                if rows.contains(&i) {
+                    let sum = &mut sums[(i - first) * x_inner + k];
+                    *sum = sum.plus(term);
+                }
+            };
+            let picked = index[row * inner..].iter().zip(terms);
+            match &self.inner_places {
+                None => picked.enumerate().for_each(|(k, (&i, &term))| add(k, i, term)),
+                Some(inner) => picked.zip(inner).for_each(|((&i, &term), &k)| add(k, i, term)),
             }
         }
-    });
+    }
+}
+
+/// Row-major positions in `whole` of all indices of `part`; none if they are the same.
+fn places(part: &[usize], whole: &[usize]) -> Option<Vec<usize>> {
+    if part == whole {
+        return None;
+    }
+    let mut places = vec![0];
+    for (&n, &all) in part.iter().zip(whole) {
+        places = places.iter().flat_map(|place| (0..n).map(move |i| place * all + i)).collect();
+    }
+    Some(places)
 }
 
 struct AddRow<'a, L> {
-    target: &'a mut [L],
-    source: &'a [L],
+    sums: &'a mut [L],
+    terms: &'a [L],
 }
 
 impl<L: Arithmetic> Kernel for AddRow<'_, L> {
@@ -111,89 +294,6 @@ impl<L: Arithmetic> Kernel for AddRow<'_, L> {
 
     #[inline(always)]
     fn run(self) {
-        self.target.iter_mut().zip(self.source).for_each(|(t, &s)| *t = t.plus(s));
-    }
-}
-
-/// Where in a row-major x the elements lie that an index names, in units of `row` elements.
-struct Places {
-    /// The position of each row's first element, in the index's row-major order.
-    positions: Vec<usize>,
-    /// How many elements follow one another under one index.
-    row: usize,
-    /// Slices of x that no index leaves, their length, and whether the index covers x off the axis.
-    outer: usize,
-    slice: usize,
-    is_aligned: bool,
-}
-
-impl Places {
-    fn new(op: &'static str, axis: usize, x: &Tensor, index: &Tensor) -> Result<Self> {
-        let (inner, outer) = (&index.dims()[axis + 1..], &index.dims()[..axis]);
-        let is_aligned = (0..x.rank()).all(|a| a == axis || index.dims()[a] == x.dims()[a]);
-        let by_row =
-            is_aligned && inner.iter().zip(&index.layout().strides()[axis + 1..]).all(|(&n, &s)| s == 0 || n == 1);
-        let row = if by_row { inner.iter().product() } else { 1 };
-        let index = if by_row && row != 1 { one_per_row(index, axis)? } else { index.clone() };
-        let values = indices(&index);
-        let strides = Layout::contiguous(x.shape());
-        let strides: Vec<usize> = strides.strides().iter().map(|&s| s as usize).collect();
-        let n = x.dims()[axis];
-        let mut positions = Vec::with_capacity(values.len());
-        let mut at = vec![0usize; index.rank()];
-        let mut base = 0;
-        for value in values {
-            let i = usize::try_from(value).ok().filter(|&i| i < n).ok_or_else(|| {
-                Error::index(
-                    op,
-                    format!(
-                        "index is out of range: index {value} at {at:?}, axis {axis} has {n}; indices count from 0"
-                    ),
-                )
-            })?;
-            positions.push(base + i * strides[axis]);
-            // The next index in row-major order; the axis itself adds nothing to the base.
-            for a in (0..at.len()).rev() {
-                let step = if a == axis { 0 } else { strides[a] };
-                at[a] += 1;
-                base += step;
-                if at[a] < index.dims()[a] {
-                    break;
-                }
-                base -= at[a] * step;
-                at[a] = 0;
-            }
-        }
-        let slice = n * x.dims()[axis + 1..].iter().product::<usize>();
-        Ok(Self { positions, row, outer: outer.iter().product(), slice, is_aligned })
-    }
-
-    fn len(&self) -> usize {
-        self.positions.len()
-    }
-
-    #[inline]
-    fn at(&self, row: usize) -> usize {
-        self.positions[row]
-    }
-}
-
-/// The index with one element left of each inner axis.
-fn one_per_row(index: &Tensor, axis: usize) -> Result<Tensor> {
-    (axis + 1..index.rank()).try_fold(index.clone(), |index, axis| {
-        index.view(&Movement::Slice { axis, start: 0, len: index.dims()[axis].min(1), step: 1 })
-    })
-}
-
-/// The index's elements, row-major.
-fn indices(index: &Tensor) -> Vec<i64> {
-    fn read<T: Elem>(index: &Tensor) -> Vec<T> {
-        let mut values = vec![T::default(); index.len()];
-        copy::to_bytes(index, bytemuck::cast_slice_mut(&mut values));
-        values
-    }
-    match index.dtype() {
-        DType::I32 => read::<i32>(index).into_iter().map(i64::from).collect(),
-        _ => read::<i64>(index),
+        self.sums.iter_mut().zip(self.terms).for_each(|(sum, &term)| *sum = sum.plus(term));
     }
 }

@@ -43,8 +43,23 @@ thread_local! {
 /// # Errors
 /// What `f` reports.
 ///
-/// # Example
-/// `let block = m.block.clone(); let y = nn::checkpoint(move |x| block.forward(x), &x)?;`
+/// # Example: a layer whose intermediate values are not kept
+/// ```
+/// # fn main() -> tensor_core::Result<()> {
+/// use nn::{Forward, checkpoint, with_gradient};
+/// use tensor_core::Tensor;
+///
+/// let device = backend_cpu::device();
+/// let model = nn::Linear::new(2, 3, &device)?;
+/// let x = Tensor::ones([4, 2], &device)?;
+/// let (_, grads) = with_gradient(&model, |m| {
+///     let layer = m.clone();
+///     checkpoint(move |x| layer.forward(x)?.tanh(), &x)?.sum(..)
+/// })?;
+/// assert!(grads.of(&model.weight).is_some());
+/// # Ok(())
+/// # }
+/// ```
 pub fn checkpoint(f: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static, x: &Tensor) -> Result<Tensor> {
     let stream = random::fork();
     if FRAME.with_borrow(Option::is_some) {

@@ -57,8 +57,22 @@ impl<X, Y> Outcome for (Tensor, X, Y) {
 /// What the closure reports; if the loss is not a single float, or lies on another device; if no trainable parameter
 /// reaches it; if one parameter has two values, or the parameters lie on different devices.
 ///
-/// # Example
-/// `let (loss, grads) = with_gradient(&model, |m| nn::loss::mse(&m.forward(&x)?, &y))?;`
+/// # Example: one gradient
+/// ```
+/// # fn main() -> tensor_core::Result<()> {
+/// use nn::{Forward, with_gradient};
+/// use tensor_core::Tensor;
+///
+/// let device = backend_cpu::device();
+/// let model = nn::Linear::new(2, 1, &device)?;
+/// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 2], &device)?;
+/// let (loss, grads) = with_gradient(&model, |m| m.forward(&x)?.sum(..))?;
+/// assert_eq!(loss.item::<f32>()?, model.forward(&x)?.item::<f32>()?);
+/// let by_weight = grads.of(&model.weight).expect("the weight reaches the loss");
+/// assert_eq!(by_weight.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn with_gradient<M: Module + Clone, T: Outcome>(
     model: &M,
     f: impl FnOnce(&M) -> Result<T>,
