@@ -155,10 +155,10 @@ impl<'a, I: Index> Places<'a, I> {
     fn gather(&self, x: &Tensor, out: &mut [u8], cx: &Context<'_>) -> Result<()> {
         match x.dtype() {
             DType::F64 => self.pick::<f64>(&dense(x, cx)?, cast_slice_mut(out)),
-            DType::I64 => self.pick::<f64>(cast_slice(&*dense::<i64>(x, cx)?), cast_slice_mut(out)),
+            DType::I64 => self.pick::<f64>(cast_slice(&dense::<i64>(x, cx)?), cast_slice_mut(out)),
             DType::F32 => self.pick::<f32>(&dense(x, cx)?, cast_slice_mut(out)),
-            DType::I32 => self.pick::<f32>(cast_slice(&*dense::<i32>(x, cx)?), cast_slice_mut(out)),
-            DType::F16 | DType::BF16 => self.pick::<f16>(cast_slice(&*dense::<f16>(x, cx)?), cast_slice_mut(out)),
+            DType::I32 => self.pick::<f32>(cast_slice(&dense::<i32>(x, cx)?), cast_slice_mut(out)),
+            DType::F16 | DType::BF16 => self.pick::<f16>(cast_slice(&dense::<f16>(x, cx)?), cast_slice_mut(out)),
             DType::U8 | DType::Bool => self.pick::<u8>(&dense(x, cx)?, out),
         }
         Ok(())
