@@ -157,6 +157,28 @@ fn random_changes_do_not_depend_on_the_workers() {
 }
 
 #[test]
+fn batches_are_uploaded_ahead_and_a_failing_device_ends_the_pass() {
+    let (other, control) = backend_cpu::test_device("other", 0);
+    let set = TensorDataset::new((counted(&[100, 2]), labels(100))).unwrap();
+    for workers in [0, 2] {
+        let loader = DataLoader::new(set.clone()).batch_size(2).workers(workers).device(&other);
+        let batches = loader.iter().collect::<Result<Vec<_>>>().unwrap();
+        assert_eq!(batches.len(), 50);
+        for (i, (x, y)) in batches.iter().enumerate() {
+            assert!(x.device() == other && y.device() == other);
+            assert_eq!(values(y), [2.0 * i as f64, 2.0 * i as f64 + 1.0]);
+        }
+        let mut pass = loader.iter();
+        pass.next().unwrap().unwrap();
+        control.set_lost(true);
+        let error = pass.find_map(Result::err).expect("a lost device");
+        assert!(error.is_device_lost() && error.to_string().starts_with("batch "), "{error}");
+        assert!(pass.next().is_none());
+        control.set_lost(false);
+    }
+}
+
+#[test]
 fn windows_slide_over_a_sequence() {
     let set = TensorDataset::new(counted(&[7, 1])).unwrap();
     let windows = data::windows(set.clone(), 3, 2).unwrap();
