@@ -9,10 +9,12 @@ use serde_json::Value;
 mod args;
 mod call;
 mod input;
+mod run;
 
 pub use args::{Args, Axes};
 pub use call::call;
 pub use input::{Input, Layout, drawn, host};
+pub use run::Run;
 
 /// Every family with its table and its numbers.
 macro_rules! families {

@@ -2,115 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use consort::nn::gradient_n;
 use consort::prelude::*;
-use integration::oracle::{Case, Expected, Layout, call, cases, host};
+use integration::oracle::{Expected, Layout, Run, cases};
 use integration::values;
 
 const LAYOUTS: [Layout; 3] = [Layout::RowMajor, Layout::Reversed, Layout::Strided];
-
-/// One case in one dtype with its inputs in one layout.
-struct Run<'a> {
-    case: &'a Case,
-    device: &'a Device,
-    dtype: DType,
-    inputs: Vec<Tensor>,
-}
-
-impl<'a> Run<'a> {
-    fn new(case: &'a Case, device: &'a Device, dtype: DType, layout: Layout) -> Result<Self> {
-        let inputs = case.inputs.iter().map(|x| x.tensor(dtype, layout, device)).collect::<Result<_>>()?;
-        Ok(Self { case, device, dtype, inputs })
-    }
-
-    fn upload(&self, values: &[f64], dims: &[usize]) -> Result<Tensor> {
-        Tensor::from_host(host(values, self.dtype).as_slice(), dims, self.device)
-    }
-
-    /// The outputs; `leaves` stand for the float inputs.
-    fn outputs(&self, leaves: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let mut leaves = leaves.iter();
-        let inputs: Vec<&Tensor> = self
-            .inputs
-            .iter()
-            .zip(&self.case.inputs)
-            .map(|(x, input)| if input.kind == 'f' { *leaves.next().expect("a leaf per float input") } else { x })
-            .collect();
-        call(&self.case.op, &self.case.args, &inputs, (self.device, self.dtype))
-    }
-
-    fn leaves(&self) -> Vec<&Tensor> {
-        self.inputs.iter().zip(&self.case.inputs).filter(|(_, input)| input.kind == 'f').map(|(x, _)| x).collect()
-    }
-
-    /// ⟨first output, cotangent⟩.
-    fn loss(&self, leaves: &[&Tensor]) -> Result<Tensor> {
-        let y = self.outputs(leaves)?.remove(0);
-        y.mul(&self.upload(&self.case.cotangent(), &self.case.outputs[0].dims)?)?.sum(..)
-    }
-
-    fn gradients<const N: usize>(&self) -> Result<Vec<Tensor>> {
-        let leaves: [&Tensor; N] = self.leaves().try_into().expect("so many float inputs");
-        Ok(gradient_n(|leaves| self.loss(&leaves), leaves)?.into())
-    }
-
-    /// The gradients of ⟨gradients, directions⟩.
-    fn second<const N: usize>(&self) -> Result<Vec<Tensor>> {
-        let leaves: [&Tensor; N] = self.leaves().try_into().expect("so many float inputs");
-        let slope = |leaves: [&Tensor; N]| {
-            let first = gradient_n(|leaves| self.loss(&leaves), leaves)?;
-            let mut sum = Tensor::zeros((), (self.device, self.dtype))?;
-            for (g, v) in first.iter().zip(self.case.directions()) {
-                sum = sum.add(&g.mul(&self.upload(&v, g.dims())?)?.sum(..)?)?;
-            }
-            Ok(sum)
-        };
-        Ok(gradient_n(slope, leaves)?.into())
-    }
-
-    /// What is wrong, in words.
-    fn check(&self) -> Result<Vec<String>> {
-        let case = self.case;
-        let mut wrong = Vec::new();
-        let mut compare = |what: &str, got: &[Tensor], want: &[Expected], order: u32| {
-            for (i, (got, want)) in got.iter().zip(want).enumerate() {
-                let found = if got.dims() != want.dims || got.dtype() != want.dtype(self.dtype) {
-                    Some(format!(
-                        "got {:?} {}, want {:?} {}",
-                        got.dims(),
-                        got.dtype(),
-                        want.dims,
-                        want.dtype(self.dtype)
-                    ))
-                } else {
-                    // Each derivative takes about as many operations more.
-                    want.mistake(&values(got), self.dtype, case.terms << order)
-                };
-                wrong.extend(found.map(|text| format!("{what} {i}: {text}")));
-            }
-        };
-        let outputs = self.outputs(&self.leaves())?;
-        assert_eq!(outputs.len(), case.outputs.len(), "outputs");
-        compare("output", &outputs, &case.outputs, 0);
-        if matches!(self.dtype, DType::F64 | DType::F32) {
-            let (first, second) = match self.leaves().len() {
-                0 => (Ok(Vec::new()), Ok(Vec::new())),
-                1 => self.both::<1>(),
-                2 => self.both::<2>(),
-                _ => self.both::<3>(),
-            };
-            compare("gradient", &first?, &case.gradients, 1);
-            compare("second gradient", &second?, &case.second, 2);
-        }
-        Ok(wrong)
-    }
-
-    fn both<const N: usize>(&self) -> (Result<Vec<Tensor>>, Result<Vec<Tensor>>) {
-        let first = if self.case.gradients.is_empty() { Ok(Vec::new()) } else { self.gradients::<N>() };
-        let second = if self.case.second.is_empty() { Ok(Vec::new()) } else { self.second::<N>() };
-        (first, second)
-    }
-}
 
 /// Runs all checks and fails with what each one that failed says.
 fn report<'a>(checks: impl Iterator<Item = (String, Box<dyn FnOnce() -> Result<Vec<String>> + 'a>)>) {
@@ -187,21 +83,19 @@ fn repeated_inputs_agree_with_their_copies() {
                         *x = x.narrow(0, 0, 1)?.expand(x.shape())?;
                     }
                 }
-                let got = run.outputs(&run.leaves())?;
+                let got = run.outputs_and_gradients()?;
                 run.inputs = run.inputs.iter().map(|x| x.contiguous()).collect::<Result<_>>()?;
-                let want = run.outputs(&run.leaves())?;
-                let pairs = got.iter().zip(&want).zip(&case.outputs).enumerate();
+                let want = run.outputs_and_gradients()?;
+                let expected = case.outputs.iter().chain(&case.gradients);
+                let pairs = got.iter().zip(&want).zip(expected).enumerate();
                 Ok(pairs
                     .filter_map(|(i, ((got, want), expected))| {
-                        let scale = values(want)
-                            .iter()
-                            .map(|v| v.abs())
-                            .filter(|v| v.is_finite())
-                            .fold(expected.scale, f64::max);
+                        let sizes = values(want).into_iter().map(f64::abs).filter(|v| v.is_finite());
+                        let scale = sizes.fold(expected.scale, f64::max);
                         let want =
                             Expected { kind: expected.kind, dims: want.dims().to_vec(), values: values(want), scale };
-                        let text = want.mistake(&values(got), dtype, case.terms)?;
-                        Some(format!("output {i}: {text}"))
+                        let text = want.mistake(&values(got), dtype, case.terms << 1)?;
+                        Some(format!("result {i}: {text}"))
                     })
                     .collect())
             });

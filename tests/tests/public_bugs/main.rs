@@ -1,8 +1,11 @@
 //! Cases that gave wrong results in other frameworks; each comment names the report. Data first, one run per case.
 
+mod convolution;
+mod fused;
+
 use consort::nn;
 use consort::prelude::*;
-use consort::{AttentionOptions, device, zip};
+use consort::{data, device};
 use integration::{Grid, assert_close, assert_exact, values};
 
 type Case = fn(&Device) -> Result<()>;
@@ -26,16 +29,17 @@ fn cases_from_public_reports_are_right() {
         ("bool_reduce", bool_reduce),
         ("tanh_large", tanh_large),
         ("softplus_large", softplus_large),
-        ("square_conv", square_conv),
-        ("transposed_kernel_conv", transposed_kernel_conv),
-        ("large_pointwise_conv", large_pointwise_conv),
+        ("square_conv", convolution::square_conv),
+        ("transposed_kernel_conv", convolution::transposed_kernel_conv),
+        ("large_pointwise_conv", convolution::large_pointwise_conv),
         ("row_limit_sort", row_limit_sort),
         ("expand_grad", expand_grad),
         ("norm_huge", norm_huge),
         ("one_element_views", one_element_views),
         ("strided_matvec", strided_matvec),
         ("extremum_nan", extremum_nan),
-        ("cut_graph", cut_graph),
+        ("cut_graph", fused::cut_graph),
+        ("pool_leak", pool_leak),
     ];
     let device = device::cpu();
     let failed: Vec<&str> = cases
@@ -275,82 +279,6 @@ fn softplus_want(x: &[f64], beta: f64) -> Vec<f64> {
     x.iter().map(|x| x + (-x * beta).exp().ln_1p() / beta).collect()
 }
 
-/// The definition of a convolution with stride 1 and equal zero padding on all sides.
-fn conv_reference(x: &Grid, w: &Grid, padding: usize) -> Grid {
-    let (h, v) = (x.dims[2] + 2 * padding + 1 - w.dims[2], x.dims[3] + 2 * padding + 1 - w.dims[3]);
-    Grid::from_fn(&[x.dims[0], w.dims[0], h, v], |i| {
-        let mut sum = 0.0;
-        for c in 0..w.dims[1] {
-            for (a, b) in (0..w.dims[2]).flat_map(|a| (0..w.dims[3]).map(move |b| (a, b))) {
-                let (r, s) = ((i[2] + a).wrapping_sub(padding), (i[3] + b).wrapping_sub(padding));
-                if r < x.dims[2] && s < x.dims[3] {
-                    sum += x.at(&[i[0], c, r, s]) * w.at(&[i[1], c, a, b]);
-                }
-            }
-        }
-        sum
-    })
-}
-
-fn conv(x: &Tensor, w: &Tensor, padding: usize) -> Result<Tensor> {
-    x.conv2d(w, None, &ConvOptions { padding: padding.into(), ..Default::default() })
-}
-
-/// candle#3404: the layout was mistaken where C = H = W.
-fn square_conv(device: &Device) -> Result<()> {
-    let (x, w) = (Grid::count(&[1, 4, 4, 4]), Grid::from_fn(&[2, 4, 3, 3], |_| 1.0));
-    let got = conv(&x.tensor(device, DType::F32)?, &w.tensor(device, DType::F32)?, 1)?;
-    let want = conv_reference(&x, &w, 1);
-    assert_exact("conv2d", &got, &want.dims, &want.values);
-    Ok(())
-}
-
-/// candle#3735, #3836.
-fn transposed_kernel_conv(device: &Device) -> Result<()> {
-    let x = Grid::from_fn(&[1, 2, 3, 3], |i| ((i[1] * 3 + i[2]) * 3 + i[3] + 1) as f64);
-    let kernel = Grid::from_fn(&[2, 2, 2, 2], |i| (((i[0] * 2 + i[1]) * 2 + i[2]) * 2 + i[3] + 1) as f64);
-    let swapped = Grid::from_fn(&[2, 2, 2, 2], |i| kernel.at(&[i[1], i[0], i[2], i[3]]));
-    let xt = x.tensor(device, DType::F64)?;
-    let wt = kernel.tensor(device, DType::F64)?.transpose(0, 1)?;
-    let want = conv_reference(&x, &swapped, 0);
-    assert_exact("conv2d", &conv(&xt, &wt, 0)?, &want.dims, &want.values);
-    let loss = |x: &Tensor, w: &Tensor| conv(x, w, 0)?.square()?.sum(..);
-    let by_x = nn::gradient(|x| loss(x, &wt), &xt)?;
-    let by_w = nn::gradient(|w| loss(&xt, w), &wt)?;
-    // dL/dy = 2y: spread back through each tap.
-    let (mut gx, mut gw) = (Grid::from_fn(&x.dims, |_| 0.0), Grid::from_fn(&swapped.dims, |_| 0.0));
-    for (o, c, r, s, a, b) in taps() {
-        let g = 2.0 * want.at(&[0, o, r, s]);
-        gx.values[(c * 3 + r + a) * 3 + s + b] += g * swapped.at(&[o, c, a, b]);
-        gw.values[((o * 2 + c) * 2 + a) * 2 + b] += g * x.at(&[0, c, r + a, s + b]);
-    }
-    assert_exact("by input", &by_x, &gx.dims, &gx.values);
-    assert_exact("by weight", &by_w, &gw.dims, &gw.values);
-    Ok(())
-}
-
-/// Every (output channel, input channel, row, column, tap row, tap column) of a 2×2 kernel over 3×3.
-fn taps() -> impl Iterator<Item = (usize, usize, usize, usize, usize, usize)> {
-    (0..64).map(|i| (i >> 5 & 1, i >> 4 & 1, i >> 3 & 1, i >> 2 & 1, i >> 1 & 1, i & 1))
-}
-
-/// burn#5626.
-fn large_pointwise_conv(device: &Device) -> Result<()> {
-    for (c_in, c_out) in [(104, 208), (440, 440)] {
-        let x = Grid::from_fn(&[1, c_in, 20, 20], |i| ((i[1] * 400 + i[2] * 20 + i[3]) as f64 * 0.01).sin());
-        let w = Grid::from_fn(&[c_out, c_in, 1, 1], |i| ((i[0] * c_in + i[1]) as f64 * 0.03).cos());
-        let got = conv(&x.tensor(device, DType::F32)?, &w.tensor(device, DType::F32)?, 0)?;
-        let mut want = Grid::from_fn(&[1, c_out, 20, 20], |_| 0.0);
-        for (plane, weights) in want.values.chunks_mut(400).zip(w.values.chunks(c_in)) {
-            for (&weight, input) in weights.iter().zip(x.values.chunks(400)) {
-                plane.iter_mut().zip(input).for_each(|(y, x)| *y += weight * x);
-            }
-        }
-        assert_close("conv2d", &got, &want, c_in, 1.0);
-    }
-    Ok(())
-}
-
 /// candle#3050, #2361.
 fn row_limit_sort(device: &Device) -> Result<()> {
     for (rows, columns) in [(65_600, 3), (2, 8_193), (2, 32_000)] {
@@ -418,53 +346,23 @@ fn extremum_nan(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// candle#2168, #3568: fused paths that silently gave no gradient.
-fn cut_graph(device: &Device) -> Result<()> {
-    let x =
-        Grid::from_fn(&[2, 4, 6], |i| ((i[0] * 24 + i[1] * 6 + i[2]) as f64 * 0.7).sin()).tensor(device, DType::F64)?;
-    let weight =
-        Grid::from_fn(&[2, 4, 6], |i| ((i[0] * 24 + i[1] * 6 + i[2]) as f64 * 0.3).cos()).tensor(device, DType::F64)?;
-    let moment = |x: &Tensor, center: bool| {
-        let x = if center { x.sub(&x.mean_keepdim(-1)?)? } else { x.clone() };
-        let rstd = x.square()?.mean_keepdim(-1)?.map(|v| (v + 1e-5).rsqrt())?;
-        x.mul(&rstd)
-    };
-    let softmax = |x: &Tensor| {
-        let e = zip(x, &x.max_keepdim(-1)?, |x, m| (x - m).exp())?;
-        e.div(&e.sum_keepdim(-1)?)
-    };
-    let mut layer_norm = nn::LayerNorm::new(6, device)?;
-    layer_norm = layer_norm.cast(DType::F64)?;
-    let rms_norm = nn::RmsNorm::new(6, device)?.cast(DType::F64)?;
-    let rms_epsilon = DType::F64.epsilon();
-    type Form<'a> = Box<dyn Fn(&Tensor) -> Result<Tensor> + 'a>;
-    let pairs: Vec<(&str, Form<'_>, Form<'_>)> = vec![
-        ("softmax", Box::new(|x| x.softmax(-1)), Box::new(softmax)),
-        ("log_softmax", Box::new(|x| x.log_softmax(-1)), Box::new(|x| softmax(x)?.ln())),
-        ("layer norm", Box::new(|x| layer_norm.forward(x)), Box::new(|x| moment(x, true))),
-        (
-            "rms norm",
-            Box::new(|x| rms_norm.forward(x)),
-            Box::new(|x| {
-                let rstd = x.square()?.mean_keepdim(-1)?.map(|v| (v + rms_epsilon).rsqrt())?;
-                x.mul(&rstd)
-            }),
-        ),
-        (
-            "attention",
-            Box::new(|x| x.attention(x, x, &AttentionOptions { scale: Some(0.5), causal: true, mask: None })),
-            Box::new(|x| {
-                let future = Tensor::ones([4, 4], device)?.triu(1)?.gt(0.5)?;
-                let scores = x.matmul(&x.transpose(-2, -1)?)?.mul(0.5)?.masked_fill(&future, f64::NEG_INFINITY)?;
-                softmax(&scores)?.matmul(x)
-            }),
-        ),
-    ];
-    for (name, fast, written_out) in &pairs {
-        let gradient = |f: &Form<'_>| nn::gradient(|x| f(x)?.mul(&weight)?.sum(..), &x);
-        let (got, want) = (gradient(fast)?, gradient(written_out)?);
-        assert!(values(&want).iter().any(|g| g.abs() > 1e-3), "{name}: the expected gradient is not trivial");
-        assert_close(name, &got, &Grid { dims: want.dims().to_vec(), values: values(&want) }, 64, 4.0);
+/// burn#4792: memory grew with every epoch that a loader's workers fed.
+fn pool_leak(_: &Device) -> Result<()> {
+    let (there, _) = backend_cpu::test_device("there", 0);
+    let here = device::cpu();
+    let set = data::TensorDataset::new((Tensor::rand([200, 6], &here)?, Tensor::rand([200, 1], &here)?))?;
+    let loader = data::DataLoader::new(set).batch_size(16).shuffle(3).workers(2).prefetch(2).device(&there);
+    let mut model = chain![nn::Linear::new(6, 16, &there)?, nn::Relu, nn::Linear::new(16, 1, &there)?];
+    let mut optimizer = nn::optim::Adam::new(1e-3).setup(&model)?;
+    let mut used = Vec::new();
+    for _ in 0..50 {
+        for batch in loader.iter() {
+            let (x, y) = batch?;
+            let (_, gradients) = with_gradient(&model, |m| nn::loss::mse(&m.forward(&x)?, &y))?;
+            optimizer.update(&mut model, &gradients)?;
+        }
+        used.push(there.memory()?.used_bytes);
     }
+    assert!(used[49] == used[1] && used[1] > 0, "memory after each epoch: {used:?}");
     Ok(())
 }
