@@ -116,50 +116,54 @@ pub struct TileShape {
     pub lanes: usize,
 }
 
-/// Rows of the right-hand side of a [`Product::product`], by where each begins.
+/// Positions, from some first element on.
 #[derive(Clone, Debug)]
-pub struct Rows {
-    offsets: Vec<usize>,
+pub struct Offsets {
+    list: Vec<usize>,
     furthest: usize,
 }
 
-impl Rows {
-    /// Rows that begin at these positions.
-    pub fn new(offsets: Vec<usize>) -> Self {
-        let furthest = offsets.iter().copied().max().unwrap_or(0);
-        Self { offsets, furthest }
+impl Offsets {
+    /// These.
+    pub fn new(list: Vec<usize>) -> Self {
+        let furthest = list.iter().copied().max().unwrap_or(0);
+        Self { list, furthest }
     }
 
-    /// `n` rows, `stride` apart.
+    /// `n` that are `stride` apart.
     pub fn every(stride: usize, n: usize) -> Self {
-        Self::new((0..n).map(|i| i * stride).collect())
+        Self { list: (0..n).map(|i| i * stride).collect(), furthest: n.saturating_sub(1) * stride }
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.offsets.len()
+        self.list.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.offsets.is_empty()
-    }
-
-    /// Where the one furthest along begins.
-    pub fn furthest(&self) -> usize {
-        self.furthest
+        self.list.is_empty()
     }
 }
 
-/// The left-hand side of a [`Product::product`]: element (i, r) is at `i * row + r * step`.
+/// The left-hand side of a [`Product::product`]: element (i, r) is at `rows[i] + steps[r]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Lhs<'a, T> {
     /// From the first element on.
     pub data: &'a [T],
-    /// From a row to the next.
-    pub row: usize,
-    /// From a column to the next.
-    pub step: usize,
+    /// Where each row begins.
+    pub rows: &'a [usize],
+    /// From the beginning of a row to each of its elements.
+    pub steps: &'a Offsets,
+}
+
+/// The right-hand side of a [`Product::product`]: element (r, j) is at `rows[r] + j`.
+#[derive(Clone, Copy, Debug)]
+pub struct Rhs<'a, T> {
+    /// From the first element on.
+    pub data: &'a [T],
+    /// Where each row begins.
+    pub rows: &'a Offsets,
 }
 
 /// A float that has a matrix product.
@@ -167,29 +171,24 @@ pub trait Product: Copy + 'static {
     /// The largest tile at this processor's [`level`].
     fn tile() -> TileShape;
 
-    /// One tile: `c[i][j] = Σ_r a[i, r] · b[rows[r] + j]`, added up in order of r, for `m` rows and `n` columns of c,
+    /// One tile: `c[i][j] = Σ_r a[i, r] · b[r, j]`, added up in order of r, for the rows of a and `n` columns of c,
     /// whose rows are `c_row` apart; with `accumulate` the sums go on from what c holds.
     ///
     /// At most [`Product::tile`] large; n in whole vectors. Products are fused with the sum, where the processor can.
-    fn product(
-        m: usize,
-        n: usize,
-        a: Lhs<'_, Self>,
-        rows: &Rows,
-        b: &[Self],
-        c: &mut [Self],
-        c_row: usize,
-        accumulate: bool,
-    );
+    fn product(n: usize, a: Lhs<'_, Self>, b: Rhs<'_, Self>, c: &mut [Self], c_row: usize, accumulate: bool);
+
+    /// Turns columns of one length into rows of eight, which begin `width` apart, as far as whole squares go; returns
+    /// how many rows were written.
+    fn turn(columns: &[&[Self]; 8], to: &mut [Self], width: usize) -> usize;
 }
 
 /// A tile's operands, checked.
 struct Tile<'a, T> {
     a: *const T,
-    a_row: usize,
-    a_step: usize,
+    a_rows: &'a [usize],
+    a_steps: &'a [usize],
     b: *const T,
-    offsets: &'a [usize],
+    b_rows: &'a [usize],
     c: *mut T,
     c_row: usize,
     accumulate: bool,
@@ -224,11 +223,11 @@ unsafe fn compute<V: Vector, const M: usize, const N: usize>(tile: &Tile<'_, V::
                 }
             }
         }
-        let lhs: [*const V::Elem; M] = std::array::from_fn(|i| tile.a.add(i * tile.a_row));
-        for (r, &offset) in tile.offsets.iter().enumerate() {
-            let rhs: [V; N] = std::array::from_fn(|j| V::load(tile.b.add(offset + j * V::LANES)));
+        let lhs: [*const V::Elem; M] = std::array::from_fn(|i| tile.a.wrapping_add(*tile.a_rows.get_unchecked(i)));
+        for (&step, &row) in tile.a_steps.iter().zip(tile.b_rows) {
+            let rhs: [V; N] = std::array::from_fn(|j| V::load(tile.b.add(row + j * V::LANES)));
             for (sums, lhs) in sums.iter_mut().zip(lhs) {
-                let x = V::splat(*lhs.add(r * tile.a_step));
+                let x = V::splat(*lhs.add(step));
                 for (sum, y) in sums.iter_mut().zip(rhs) {
                     *sum = sum.add_product(x, y);
                 }
@@ -253,7 +252,7 @@ macro_rules! sized {
 }
 
 macro_rules! product {
-    ($t:ty, $lanes:expr, $avx2:ty, $avx512:ty) => {
+    ($t:ty, $lanes:expr, $avx2:ty, $avx512:ty, $turn:path) => {
         impl Product for $t {
             #[inline]
             fn tile() -> TileShape {
@@ -266,30 +265,24 @@ macro_rules! product {
             }
 
             #[inline]
-            fn product(
-                m: usize,
-                n: usize,
-                a: Lhs<'_, $t>,
-                rows: &Rows,
-                b: &[$t],
-                c: &mut [$t],
-                c_row: usize,
-                accumulate: bool,
-            ) {
-                let shape = Self::tile();
-                assert!(m > 0 && m <= shape.rows && n > 0 && n <= shape.cols && n % shape.lanes == 0, "invariant: a tile's size");
+            fn product(n: usize, a: Lhs<'_, $t>, b: Rhs<'_, $t>, c: &mut [$t], c_row: usize, accumulate: bool) {
+                let (m, shape) = (a.rows.len(), Self::tile());
+                assert!(m > 0 && m <= shape.rows, "invariant: a tile's rows");
+                assert!(n > 0 && n <= shape.cols && n % shape.lanes == 0, "invariant: a tile's columns");
                 assert!(m == 1 || c_row >= n, "invariant: rows of c are apart");
                 assert!((m - 1) * c_row + n <= c.len(), "invariant: c holds the tile");
-                if !rows.is_empty() {
-                    assert!((m - 1) * a.row + (rows.len() - 1) * a.step < a.data.len(), "invariant: a holds the tile");
-                    assert!(rows.furthest + n <= b.len(), "invariant: b holds the tile");
+                assert_eq!(a.steps.len(), b.rows.len(), "invariant: a row of a meets all rows of b");
+                if !b.rows.is_empty() {
+                    let furthest = a.rows.iter().max().map_or(0, |row| row + a.steps.furthest);
+                    assert!(furthest < a.data.len(), "invariant: a holds the tile");
+                    assert!(b.rows.furthest + n <= b.data.len(), "invariant: b holds the tile");
                 }
                 let tile = Tile {
                     a: a.data.as_ptr(),
-                    a_row: a.row,
-                    a_step: a.step,
-                    b: b.as_ptr(),
-                    offsets: &rows.offsets,
+                    a_rows: a.rows,
+                    a_steps: &a.steps.list,
+                    b: b.data.as_ptr(),
+                    b_rows: &b.rows.list,
                     c: c.as_mut_ptr(),
                     c_row,
                     accumulate,
@@ -320,6 +313,15 @@ macro_rules! product {
                         _ => sized!([$t; $lanes], &tile, m, n, 0.0, [1 2 3 4], [1 2]),
                     }
                 }
+            }
+
+            #[inline]
+            fn turn(columns: &[&[$t]; 8], to: &mut [$t], width: usize) -> usize {
+                let n_rows = columns[0].len() / 8 * 8;
+                assert!(columns.iter().all(|column| column.len() == columns[0].len()), "invariant: columns of one length");
+                assert!(n_rows == 0 || (width >= 8 && (n_rows - 1) * width + 8 <= to.len()), "invariant: room for the rows");
+                $turn(columns, to, width, n_rows);
+                n_rows
             }
         }
 
@@ -393,5 +395,46 @@ vector!(x86::__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
 vector!(x86::__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
 #[cfg(target_arch = "x86_64")]
 vector!(x86::__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
-product!(f32, 4, x86::__m256, x86::__m512);
-product!(f64, 2, x86::__m256d, x86::__m512d);
+product!(f32, 4, x86::__m256, x86::__m512, turn_f32);
+product!(f64, 2, x86::__m256d, x86::__m512d, turn_any);
+
+/// [`Product::turn`], checked.
+fn turn_any<T: Copy>(columns: &[&[T]; 8], to: &mut [T], width: usize, n_rows: usize) {
+    for (r, row) in to.chunks_mut(width).take(n_rows).enumerate() {
+        row.iter_mut().zip(columns).for_each(|(to, column)| *to = column[r]);
+    }
+}
+
+/// [`Product::turn`], checked: squares of eight by eight in registers.
+fn turn_f32(columns: &[&[f32]; 8], to: &mut [f32], width: usize, n_rows: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if level() >= Level::Avx2 {
+        #[target_feature(enable = "avx2")]
+        unsafe fn run(columns: &[&[f32]; 8], to: *mut f32, width: usize, n_rows: usize) {
+            use x86::*;
+            for r in (0..n_rows).step_by(8) {
+                // SAFETY: `turn` has checked that the columns have, and the rows have room for, as many elements.
+                unsafe {
+                    let c: [__m256; 8] = std::array::from_fn(|j| _mm256_loadu_ps(columns[j].as_ptr().add(r)));
+                    // Pairs, then fours, then halves of the columns side by side.
+                    let pairs: [__m256; 8] = std::array::from_fn(|i| match i % 2 {
+                        0 => _mm256_unpacklo_ps(c[i], c[i + 1]),
+                        _ => _mm256_unpackhi_ps(c[i - 1], c[i]),
+                    });
+                    let fours: [__m256; 8] = std::array::from_fn(|i| {
+                        let (a, b) = (pairs[i / 4 * 4 + i % 4 / 2], pairs[i / 4 * 4 + i % 4 / 2 + 2]);
+                        if i % 2 == 0 { _mm256_shuffle_ps::<0x44>(a, b) } else { _mm256_shuffle_ps::<0xee>(a, b) }
+                    });
+                    for i in 0..4 {
+                        let (a, b) = (fours[i], fours[i + 4]);
+                        _mm256_storeu_ps(to.add((r + i) * width), _mm256_permute2f128_ps::<0x20>(a, b));
+                        _mm256_storeu_ps(to.add((r + i + 4) * width), _mm256_permute2f128_ps::<0x31>(a, b));
+                    }
+                }
+            }
+        }
+        // SAFETY: the level has the instructions; `turn` has checked the sizes.
+        return unsafe { run(columns, to.as_mut_ptr(), width, n_rows) };
+    }
+    turn_any(columns, to, width, n_rows);
+}

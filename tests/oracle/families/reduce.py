@@ -63,6 +63,8 @@ def special(case):
         case("prod", name, lambda x: x.prod(), [given(values)], args={"axes": "all"}, terms=4, scale="norm")
     case("prod", "a zero in a row", lambda x: x.prod(1), [given([1.0, 0.0, 2.0, 3.0, 2.0, 1.5, 0.0, 0.0, 4.0], [3, 3])], args={"axes": 1}, terms=3, scale="norm")
     case("prod", "zeros over two axes", lambda x: x.prod(), [given([1.5, 0.0, 2.0, 3.0, 2.0, 0.5], [2, 3])], args={"axes": [0, 1]}, terms=6, scale="norm")
+    case("norm", "zeros", lambda x: norm(x, (1,)), [given([0.0, 0.0, 3.0, 4.0], [2, 2])], args={"axes": 1}, terms=2, scale="norm", order=1)
+    case("std", "of equals", lambda x: x.std(1), [given([1.5, 1.5, 3.0, 4.0], [2, 2])], args={"axes": 1, "correction": 1}, terms=2, scale="norm", order=1)
     case("norm", "tiny and huge", lambda x: norm(x, (1,)), [given([2.0**-60, 2.0**-61, 2.0**60, 2.0**59], [2, 2])], args={"axes": 1}, terms=2, scale="map", order=1)
     # The derivative of torch.logsumexp, e^(x − y), has y's rounding error for a relative one.
     shifted = lambda x: 1e4 * torch.tensor([1.0, -1.0]) + (x - 1e4 * torch.tensor([[1.0], [-1.0]])).exp().sum(1).log()

@@ -22,7 +22,7 @@ mod planes;
 mod tests;
 mod weight;
 
-use correlate::{Correlation, Pass, exchanged, n_together, reads};
+use correlate::{Correlation, Pass, n_together, reads};
 use planes::{Axis, PerAxis, Planes, dot, indices};
 
 /// y = epilogue(x ⋆ w, …).
@@ -101,12 +101,22 @@ where
     let n_together = n_together(sizes.n_images, planes.size);
     let apart = n_together * planes.size;
     let taps = tap_offsets(&op.window, kernel, &planes, apart);
-    let reads = reads(sizes.channels, planes.n_phases * apart, &taps);
+    let n_taps = taps.len();
+    let in_weights: Vec<usize> = (0..n_taps).collect();
+    let reads = reads(sizes.channels, (&in_weights, n_taps), (&taps, planes.n_phases * apart));
     let held = dense::<T>(w, cx)?;
-    let weights = in_lanes(&held);
     let rank = spatial.len();
-    let pass = Pass::new(weights, reads, &planes, spatial, &[0; 8][..rank], &[1; 8][..rank], spatial);
-    Correlation { planes, passes: vec![pass], sizes, n_together }.run(x, out, epilogue, cx)
+    let pass = Pass::new(reads, &planes, spatial, &PerAxis::from_elem(0, rank), &PerAxis::from_elem(1, rank), spatial);
+    let per_row = sizes.channels * n_taps;
+    Correlation {
+        planes,
+        passes: vec![pass],
+        sizes,
+        weights: &in_lanes(&held),
+        weight_strides: (sizes.rows * per_row, per_row),
+        n_together,
+    }
+    .run(x, out, epilogue, cx)
 }
 
 /// The planes of a convolution's input, in which outputs that are neighbours read neighbours.
@@ -162,8 +172,7 @@ where
     let planes = Planes::new((0..rank).map(axis).collect());
     let n_together = n_together(sizes.n_images, planes.size);
     let apart = n_together * planes.size;
-    let held = dense::<T>(w, cx)?;
-    let w = in_lanes(&held);
+    let n_taps: usize = kernel.iter().product();
     let passes = indices(&window.stride).map(|phases| {
         // Positions u with u + before = v·stride + phase, v from `start` on.
         let start = |i: usize| window.before[i].saturating_sub(phases[i]).div_ceil(window.stride[i]);
@@ -182,13 +191,20 @@ where
                 offsets.push(dot(&place, &planes.strides));
             }
         }
-        let n_taps = kernel.iter().product();
-        let weights = exchanged(&w, groups, sizes.channels, sizes.rows, n_taps, &taps);
-        let reads = reads(sizes.channels, apart, &offsets);
-        Pass::new(Cow::Owned(weights), reads, &planes, &op.spatial, &firsts, &window.stride, &counts)
+        let reads = reads(sizes.channels, (&taps, sizes.rows * n_taps), (&offsets, apart));
+        Pass::new(reads, &planes, &op.spatial, &firsts, &window.stride, &counts)
     });
     let passes = passes.collect();
-    Correlation { planes, passes, sizes, n_together }.run(g, out, None, cx)
+    let held = dense::<T>(w, cx)?;
+    Correlation {
+        planes,
+        passes,
+        sizes,
+        weights: &in_lanes(&held),
+        weight_strides: (sizes.channels * sizes.rows * n_taps, n_taps),
+        n_together,
+    }
+    .run(g, out, None, cx)
 }
 
 /// Elements in the type that is computed in.

@@ -5,7 +5,7 @@ use tensor_core::{DType, Error, Meta, Result, Storages, Tensor, math};
 use super::dense::dense;
 use super::number::{Arithmetic, Float, for_float};
 use super::softmax::{exponentials, max};
-use crate::eval::{Stored, widen};
+use crate::eval::{Stored, narrow, widen};
 use crate::simd::{self, Kernel};
 use crate::{Context, threads};
 
@@ -48,27 +48,37 @@ fn rows<T: Stored>(x: &[T], targets: &[usize], n: usize, out: &mut [T])
 where
     T::Lane: Float,
 {
-    let mut scratch = vec![T::Lane::ZERO; 2 * n];
-    let (wide, exps) = scratch.split_at_mut(n);
-    for (i, (&target, out)) in targets.iter().zip(out).enumerate() {
-        widen(&x[i * n..][..n], wide);
-        *out = T::store(simd::run(Loss { x: wide, target, exps }));
+    let x = &x[..targets.len() * n];
+    let mut scratch = vec![T::Lane::ZERO; n + targets.len()];
+    let (exps, losses) = scratch.split_at_mut(n);
+    if size_of::<T>() == size_of::<T::Lane>() {
+        simd::run(Losses { x: bytemuck::cast_slice::<T, T::Lane>(x), targets, exps, losses });
+    } else {
+        let mut wide = vec![T::Lane::ZERO; x.len()];
+        widen(x, &mut wide);
+        simd::run(Losses { x: &wide, targets, exps, losses });
     }
+    narrow(losses, out);
 }
 
-struct Loss<'a, L> {
+struct Losses<'a, L> {
     x: &'a [L],
-    target: usize,
+    targets: &'a [usize],
+    /// Room for a row.
     exps: &'a mut [L],
+    losses: &'a mut [L],
 }
 
-impl<L: Float> Kernel for Loss<'_, L> {
-    type Output = L;
+impl<L: Float> Kernel for Losses<'_, L> {
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> L {
-        let top = max(self.x);
-        let sum = exponentials(self.x, top, self.exps);
-        math::ln(sum) - (self.x[self.target] - top)
+    fn run(self) {
+        let n = self.exps.len();
+        for ((x, &target), loss) in self.x.chunks_exact(n).zip(self.targets).zip(self.losses) {
+            let top = max(x);
+            let sum = exponentials(x, top, self.exps);
+            *loss = math::ln(sum) - (x[target] - top);
+        }
     }
 }

@@ -182,6 +182,7 @@ impl<'a, I: Index> Places<'a, I> {
                 }
                 let index = &index[row * inner..][..inner];
                 match &self.inner_places {
+                    None if inner == 1 => out[0] = x[place(index[0])],
                     None => (0..).zip(out).zip(index).for_each(|((k, out), &i)| *out = x[place(i) + k]),
                     Some(inner) => inner.iter().zip(out).zip(index).for_each(|((k, out), &i)| *out = x[place(i) + k]),
                 }
@@ -247,6 +248,15 @@ impl<'a, I: Index> Places<'a, I> {
     fn add_slice<L: Arithmetic>(&self, slice: usize, first: usize, terms: &[L], sums: &mut [L]) {
         let &Self { index, n_picked, inner, is_by_row, x_inner, .. } = self;
         let rows = first..first + sums.len() / x_inner;
+        if inner == 1 && x_inner == 1 {
+            let all = slice * n_picked..(slice + 1) * n_picked;
+            for (i, &term) in index[all.clone()].iter().zip(&terms[all]) {
+                if let Some(sum) = sums.get_mut((i.wide() as usize).wrapping_sub(first)) {
+                    *sum = sum.plus(term);
+                }
+            }
+            return;
+        }
         for row in slice * n_picked..(slice + 1) * n_picked {
             let terms = &terms[row * inner..][..inner];
             if is_by_row {

@@ -161,8 +161,8 @@ where
             sums[side] += d;
             squares[side] += d * d;
         };
-        let chunks = self.x.chunks_exact(SIDES);
-        chunks.remainder().iter().enumerate().for_each(|(side, v)| add(side, v));
+        let (chunks, rest) = self.x.as_chunks::<SIDES>();
+        rest.iter().enumerate().for_each(|(side, v)| add(side, v));
         for chunk in chunks {
             (0..SIDES).for_each(|side| add(side, &chunk[side]));
         }
@@ -277,7 +277,7 @@ pub(crate) fn grad(op: &NormalizeGrad, inputs: &[&Tensor], outputs: &[Meta], cx:
     Ok(out.into_storages())
 }
 
-/// Σ g and Σ g·y of a run, in f64.
+/// Σ g and Σ g·y of a run: in lanes over blocks, and the blocks in f64.
 struct Products<'a, T> {
     g: &'a [T],
     y: &'a [T],
@@ -291,15 +291,27 @@ where
 
     #[inline(always)]
     fn run(self) -> [f64; 2] {
-        let (mut sums, mut products) = ([0f64; SIDES], [0f64; SIDES]);
-        for (g, y) in self.g.chunks(SIDES).zip(self.y.chunks(SIDES)) {
-            for (side, (g, y)) in g.iter().zip(y).enumerate() {
-                let g = g.load().to_total();
-                sums[side] += g;
-                products[side] += g * y.load().to_total();
+        const BLOCK: usize = 2048;
+        let mut totals = [0f64; 2];
+        for (g, y) in self.g.chunks(BLOCK).zip(self.y.chunks(BLOCK)) {
+            let mut lanes = [[T::Lane::ZERO; 2 * SIDES]; 2];
+            let [sums, products] = &mut lanes;
+            let ((g, g_rest), (y, y_rest)) = (g.as_chunks::<{ 2 * SIDES }>(), y.as_chunks::<{ 2 * SIDES }>());
+            for (g, y) in g.iter().zip(y) {
+                for (((sum, product), g), y) in sums.iter_mut().zip(&mut *products).zip(g).zip(y) {
+                    *sum = sum.plus(g.load());
+                    *product = product.plus(g.load().times(y.load()));
+                }
+            }
+            for (((sum, product), g), y) in sums.iter_mut().zip(&mut *products).zip(g_rest).zip(y_rest) {
+                *sum = sum.plus(g.load());
+                *product = product.plus(g.load().times(y.load()));
+            }
+            for (total, lanes) in totals.iter_mut().zip(lanes) {
+                *total += lanes.iter().map(|lane| lane.to_total()).sum::<f64>();
             }
         }
-        [sums.iter().sum(), products.iter().sum()]
+        totals
     }
 }
 

@@ -72,26 +72,40 @@ impl<L: Float> Kernel for Slices<'_, L> {
 #[inline(always)]
 pub(super) fn max<L: Arithmetic>(x: &[L]) -> L {
     let mut sides = [L::LOWEST; SIDES];
-    let chunks = x.chunks_exact(SIDES);
-    let rest = chunks.remainder();
+    let (chunks, rest) = x.as_chunks::<SIDES>();
     for chunk in chunks {
-        sides.iter_mut().zip(chunk).for_each(|(side, &v)| *side = side.larger(v));
+        for (side, &v) in sides.iter_mut().zip(chunk) {
+            *side = side.larger(v);
+        }
     }
     sides.iter_mut().zip(rest).for_each(|(side, &v)| *side = side.larger(v));
     sides.iter().fold(L::LOWEST, |top, &v| top.larger(v))
 }
 
-/// Σ e^(x − shift), each term also put into `out`.
+/// Σ e^(x − shift), each term also put into `out`. Long sums are added up in f64.
 #[inline(always)]
 pub(super) fn exponentials<L: Float>(x: &[L], shift: L, out: &mut [L]) -> L {
-    let mut sides = [L::ZERO; SIDES];
-    for (x, out) in x.chunks(SIDES).zip(out.chunks_mut(SIDES)) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = math::exp(x - shift);
+    let mut sum = 0.0;
+    for (x, out) in x.chunks(256 * SIDES).zip(out.chunks_mut(256 * SIDES)) {
+        let mut sides = [L::ZERO; SIDES];
+        let ((chunks, rest), (outs, out_rest)) = (x.as_chunks::<SIDES>(), out.as_chunks_mut::<SIDES>());
+        for (chunk, out) in chunks.iter().zip(outs) {
+            for ((side, out), &x) in sides.iter_mut().zip(out).zip(chunk) {
+                *out = math::exp(x - shift);
+                *side = side.plus(*out);
+            }
         }
-        sides.iter_mut().zip(&*out).for_each(|(side, &e)| *side = side.plus(e));
+        if !rest.is_empty() {
+            // As many more as make a chunk: whole vectors are faster than single elements.
+            let mut chunk = [shift; SIDES];
+            chunk[..rest.len()].copy_from_slice(rest);
+            chunk.iter_mut().for_each(|x| *x = math::exp(*x - shift));
+            out_rest.copy_from_slice(&chunk[..rest.len()]);
+            sides.iter_mut().zip(&*out_rest).for_each(|(side, &e)| *side = side.plus(e));
+        }
+        sum += total(sides).to_total();
     }
-    total(sides)
+    L::from_total(sum)
 }
 
 /// Running sums added up by halves.

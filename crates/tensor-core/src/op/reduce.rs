@@ -73,7 +73,8 @@ impl Record for Reduce {
     fn keeps(&self) -> Keeps {
         match self.kind {
             ReduceKind::Sum => Map::new(self.name, self.producer.clone()).keeps(),
-            _ => Keeps { inputs: u32::MAX, outputs: 1 },
+            // A producer is split off before the op is recorded.
+            _ => Keeps { inputs: 1, outputs: 0 },
         }
     }
 

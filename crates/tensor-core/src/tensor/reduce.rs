@@ -130,10 +130,12 @@ fn finish(name: &'static str, sum: &Tensor, how: Finish, dtype: DType) -> Result
     };
     let expr = EXPRS[kind * 3 + rounded].get_or_init(|| {
         build(|[x]| {
+            // The slope of √ is infinite at 0, and all slopes below it are 0 there.
+            let root = |x: crate::Sym| x.eq(0).select(0, x.sqrt());
             let y = match kind {
                 0 => x / crate::Sym::parameter(0),
-                1 => (x / crate::Sym::parameter(0)).sqrt(),
-                _ => x.sqrt(),
+                1 => root(x / crate::Sym::parameter(0)),
+                _ => root(x),
             };
             if rounded == 0 { y } else { y.cast(dtype) }
         })
@@ -226,6 +228,9 @@ impl Tensor {
 
     /// The standard deviation: the root of [`Tensor::var`].
     ///
+    /// # Gradient
+    /// 0 where all x are equal.
+    ///
     /// # Errors
     /// If an axis is out of range or named twice, or the dtype is not a float.
     pub fn std(&self, axes: impl IntoAxes, correction: usize) -> Result<Tensor> {
@@ -238,6 +243,9 @@ impl Tensor {
     }
 
     /// √Σ x² over the axes.
+    ///
+    /// # Gradient
+    /// x/‖x‖; 0 where all x are 0.
     ///
     /// # Errors
     /// If an axis is out of range or named twice, or the dtype is not a float.

@@ -1,16 +1,15 @@
 //! Convolution and its input gradient: weights times shifted planes, tile by tile.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use smallvec::SmallVec;
 use tensor_core::{Result, Tensor};
 
 use super::Sizes;
 use super::planes::{PerAxis, Planes, dot, indices, row_major};
 use crate::eval::{Bound, Stored};
+use crate::kernels::gemm::{MAX_ROWS, columns, panels};
 use crate::kernels::number::Float;
-use crate::simd::{Lhs, Product, Rows};
+use crate::simd::{Lhs, Offsets, Product, Rhs};
 use crate::{Context, threads};
 
 /// A stretch of results: columns from `column` on go to `to`, `to + step`, … within a channel's plane.
@@ -22,21 +21,40 @@ struct Run {
     step: usize,
 }
 
+/// Taps of some channels: where the weights have them, and where the planes.
+pub(super) struct Reads {
+    weights: Offsets,
+    planes: Offsets,
+}
+
+/// Reads that are summed before the sums go to memory.
+const MAX_DEPTH: usize = 1280;
+
+/// The reads of all channels: `weights` and `planes` are a channel's, the next one's lie these strides on.
+pub(super) fn reads(n_channels: usize, weights: (&[usize], usize), planes: (&[usize], usize)) -> Vec<Reads> {
+    let per_block = (MAX_DEPTH / weights.0.len().max(1)).max(1);
+    let blocks = (0..n_channels.max(1)).step_by(per_block).map(|first| {
+        let channels = first..n_channels.min(first + per_block);
+        let all = |(taps, stride): (&[usize], usize)| {
+            Offsets::new(channels.clone().flat_map(|c| taps.iter().map(move |at| c * stride + at)).collect())
+        };
+        Reads { weights: all(weights), planes: all(planes) }
+    });
+    blocks.collect()
+}
+
 /// Results that read the same taps: all of a convolution's, or those of one remainder by the stride of its gradient's.
-pub(super) struct Pass<'w, L: Clone> {
-    /// [groups, rows, reads]: what every result of a group's channel multiplies.
-    weights: Cow<'w, [L]>,
-    /// What is read for the first column of a group, in order of the weights.
-    reads: Rows,
+pub(super) struct Pass {
+    /// What every result multiplies, in blocks.
+    reads: Vec<Reads>,
     n_columns: usize,
     runs: Vec<Run>,
 }
 
-impl<'w, L: Clone> Pass<'w, L> {
+impl Pass {
     /// Results at `first[i] + j·step[i]` for j below `counts[i]` along each axis, in planes of `sizes`.
     pub(super) fn new(
-        weights: Cow<'w, [L]>,
-        reads: Rows,
+        reads: Vec<Reads>,
         planes: &Planes,
         sizes: &[usize],
         first: &[usize],
@@ -60,15 +78,22 @@ impl<'w, L: Clone> Pass<'w, L> {
             }
         });
         let runs = if n_columns == 0 { Vec::new() } else { runs.collect() };
-        Self { weights, reads, n_columns, runs }
+        Self { reads, n_columns, runs }
+    }
+
+    fn n_reads(&self) -> usize {
+        self.reads.iter().map(|reads| reads.planes.len()).sum()
     }
 }
 
 /// Everything about an op but its operands.
-pub(super) struct Correlation<'w, L: Clone> {
+pub(super) struct Correlation<'w, L> {
     pub(super) planes: Planes,
-    pub(super) passes: Vec<Pass<'w, L>>,
+    pub(super) passes: Vec<Pass>,
     pub(super) sizes: Sizes,
+    pub(super) weights: &'w [L],
+    /// From the weights of a group, or of a result, to the next one's.
+    pub(super) weight_strides: (usize, usize),
     /// Images that are taken together, so that small planes fill tiles.
     pub(super) n_together: usize,
 }
@@ -103,7 +128,7 @@ impl<L: Float + Product> Correlation<'_, L> {
         if out.is_empty() {
             return Ok(());
         }
-        let work: usize = self.passes.iter().map(|pass| pass.n_columns * (pass.reads.len() + 16)).sum();
+        let work: usize = self.passes.iter().map(|pass| pass.n_columns * (pass.n_reads() + 16)).sum();
         let work = n_images * groups * rows * work * size_of::<L>() / 300;
         let n_together = self.n_together;
         // Few images: their channels are shared out, each thread copying the planes that it needs.
@@ -145,12 +170,16 @@ impl<L: Float + Product> Correlation<'_, L> {
                 planes.pack::<T>(x, first_image + image, groups.start * channels + channel, apart, to);
             }
         }
-        let per_image = groups.len() * rows.len() * plane;
+        // Sums of more reads than one block wait for the next.
+        let waiting = self.passes.iter().filter(|pass| pass.reads.len() > 1).map(|pass| pass.n_columns).max();
+        let waiting = waiting.map_or(0, |n| rows.len() * ((n_images - 1) * planes.size + n + 2 * L::tile().lanes));
+        let mut waiting = cx.take::<L>(waiting)?;
+        let place = Place { group: 0, rows: rows.clone(), n_images, per_image: groups.len() * rows.len() * plane };
         for (g, group) in groups.clone().enumerate() {
             let packed = &packed[g * channels * per_channel..];
             let out = &mut out[g * rows.len() * plane..];
             for pass in &self.passes {
-                self.tiles(pass, group, rows.clone(), n_images, packed, per_image, out);
+                self.tiles(pass, &Place { group, ..place.clone() }, packed, waiting.slice_mut(), out);
             }
         }
         if let Some(epilogue) = epilogue {
@@ -162,69 +191,104 @@ impl<L: Float + Product> Correlation<'_, L> {
     }
 
     /// One group's results of one pass.
-    fn tiles<T: Stored<Lane = L>>(
-        &self,
-        pass: &Pass<'_, L>,
-        group: usize,
-        rows: Range<usize>,
-        n_images: usize,
-        packed: &[L],
-        per_image: usize,
-        out: &mut [T],
-    ) {
+    fn tiles<T: Stored<Lane = L>>(&self, pass: &Pass, place: &Place, packed: &[L], waiting: &mut [L], out: &mut [T]) {
         let tile = L::tile();
-        let (n_reads, plane) = (pass.reads.len(), self.sizes.plane);
-        let n_columns = if pass.n_columns == 0 { 0 } else { (n_images - 1) * self.planes.size + pass.n_columns };
-        let mut results = [L::ZERO; 8 * 48];
-        let n_panels = rows.len().div_ceil(tile.rows);
-        for panel in 0..n_panels {
-            let first_row = rows.len() * panel / n_panels;
-            let m = rows.len() * (panel + 1) / n_panels - first_row;
-            let weights = &pass.weights[(group * self.sizes.rows + rows.start + first_row) * n_reads..];
-            let lhs = Lhs { data: weights, row: n_reads, step: 1 };
-            let mut runs = Runs { pass, plane_size: self.planes.size, per_image, image: 0, next: 0 };
-            for column in (0..n_columns).step_by(tile.cols) {
-                let width = tile.cols.min(n_columns - column);
-                let padded = width.next_multiple_of(tile.lanes);
-                L::product(m, padded, lhs, &pass.reads, &packed[column..], &mut results, padded, false);
-                runs.within(column, width, n_images, |run, skip, len| {
-                    for (row, results) in results.chunks_exact(padded).take(m).enumerate() {
-                        let from = &results[skip..skip + len];
-                        let to = &mut out[(first_row + row) * plane + run.to..];
-                        if run.step == 1 {
-                            to[..len].iter_mut().zip(from).for_each(|(to, &from)| *to = T::store(from));
-                        } else {
-                            to.iter_mut().step_by(run.step).zip(from).for_each(|(to, &from)| *to = T::store(from));
-                        }
-                    }
+        let plane = self.sizes.plane;
+        let n_columns = if pass.n_columns == 0 { 0 } else { (place.n_images - 1) * self.planes.size + pass.n_columns };
+        let is_waiting = pass.reads.len() > 1;
+        let waiting_row = n_columns.next_multiple_of(tile.lanes);
+        let mut results = [L::ZERO; MAX_ROWS * MAX_COLS + CHUNK];
+        let (group_stride, row_stride) = self.weight_strides;
+        for (block, reads) in pass.reads.iter().enumerate() {
+            let is_last = block + 1 == pass.reads.len();
+            for panel in panels(place.rows.len(), tile.rows) {
+                let starts: [usize; MAX_ROWS] = std::array::from_fn(|i| {
+                    place.group * group_stride + (place.rows.start + panel.start + i) * row_stride
                 });
+                let a = Lhs { data: self.weights, rows: &starts[..panel.len()], steps: &reads.weights };
+                let mut runs = Runs { pass, plane_size: self.planes.size, image: 0, next: 0 };
+                for columns in columns::<L>(n_columns) {
+                    let width = columns.len().next_multiple_of(tile.lanes);
+                    let b = Rhs { data: &packed[columns.start..], rows: &reads.planes };
+                    let (results, row) = match is_waiting {
+                        true => (&mut waiting[panel.start * waiting_row + columns.start..], waiting_row),
+                        false => (&mut results[..], width),
+                    };
+                    L::product(width, a, b, results, row, block > 0);
+                    if !is_last {
+                        continue;
+                    }
+                    runs.within(columns, place.n_images, |image, run, skip, len| {
+                        for i in 0..panel.len() {
+                            let from = &results[i * row + skip..];
+                            let start = image * place.per_image + (panel.start + i) * plane;
+                            let to = &mut out[start + run.to..start + plane];
+                            match run.step {
+                                // Another pass may have written what follows.
+                                1 if self.passes.len() == 1 => write(from, to, len),
+                                step => {
+                                    let from = &from[..len];
+                                    to.iter_mut().step_by(step).zip(from).for_each(|(to, &from)| *to = T::store(from));
+                                }
+                            }
+                        }
+                    });
+                }
             }
         }
     }
 }
 
-/// Walks the runs of all images of a task alongside the columns.
-struct Runs<'a, L: Clone> {
-    pass: &'a Pass<'a, L>,
-    plane_size: usize,
+/// Which results of a task: where they are in the weights and in its output.
+#[derive(Clone)]
+struct Place {
+    group: usize,
+    rows: Range<usize>,
+    n_images: usize,
+    /// Elements of the output from an image to the next.
     per_image: usize,
+}
+
+/// Columns of the widest tile.
+const MAX_COLS: usize = 48;
+/// Elements that [`write`] moves at a time.
+const CHUNK: usize = 16;
+
+/// Writes the first `len` elements, and after them whatever fills a chunk where there is room: what follows in a plane
+/// is written later.
+#[inline(always)]
+fn write<T: Stored>(from: &[T::Lane], to: &mut [T], len: usize) {
+    for i in (0..len).step_by(CHUNK) {
+        let (from, to) = (&from[i..], &mut to[i..]);
+        match (from.first_chunk::<CHUNK>(), to.first_chunk_mut::<CHUNK>()) {
+            (Some(from), Some(to)) => to.iter_mut().zip(from).for_each(|(to, &from)| *to = T::store(from)),
+            _ => to.iter_mut().zip(&from[..len - i]).for_each(|(to, &from)| *to = T::store(from)),
+        }
+    }
+}
+
+/// Walks the runs of all images of a task alongside the columns.
+struct Runs<'a> {
+    pass: &'a Pass,
+    plane_size: usize,
     image: usize,
     next: usize,
 }
 
-impl<L: Clone> Runs<'_, L> {
-    /// Calls `f` with every part of a run in columns `first..first + n`: where it goes, its first column of these, its
+impl Runs<'_> {
+    /// Calls `f` with every part of a run in these columns: its image, where it goes, its first column of these, its
     /// length.
-    fn within(&mut self, first: usize, n: usize, n_images: usize, mut f: impl FnMut(Run, usize, usize)) {
+    #[inline(always)]
+    fn within(&mut self, columns: Range<usize>, n_images: usize, mut f: impl FnMut(usize, Run, usize, usize)) {
         while self.image < n_images {
             let run = self.pass.runs[self.next];
             let column = self.image * self.plane_size + run.column;
-            let (start, end) = (column.max(first), (column + run.len).min(first + n));
+            let (start, end) = (column.max(columns.start), (column + run.len).min(columns.end));
             if start < end {
-                let to = self.image * self.per_image + run.to + (start - column) * run.step;
-                f(Run { to, ..run }, start - first, end - start);
+                let to = run.to + (start - column) * run.step;
+                f(self.image, Run { to, ..run }, start - columns.start, end - start);
             }
-            if column + run.len > first + n {
+            if column + run.len > columns.end {
                 return;
             }
             self.next += 1;
@@ -234,32 +298,4 @@ impl<L: Clone> Runs<'_, L> {
             }
         }
     }
-}
-
-/// Row-major weights [groups · n_out, n_in, taps] with the two channel axes exchanged within each group, for some of
-/// the taps: [groups, n_in, n_out · taps].
-pub(super) fn exchanged<L: Float>(
-    w: &[L],
-    groups: usize,
-    n_out: usize,
-    n_in: usize,
-    n_taps: usize,
-    taps: &[usize],
-) -> Vec<L> {
-    let mut exchanged = Vec::with_capacity(groups * n_in * n_out * taps.len());
-    for group in 0..groups {
-        for i in 0..n_in {
-            for o in 0..n_out {
-                let from = &w[((group * n_out + o) * n_in + i) * n_taps..][..n_taps];
-                exchanged.extend(taps.iter().map(|&tap| from[tap]));
-            }
-        }
-    }
-    exchanged
-}
-
-/// Offsets of all reads: those of the taps in the planes of every channel.
-pub(super) fn reads(channels: usize, per_channel: usize, taps: &[usize]) -> Rows {
-    let offsets: SmallVec<[usize; 32]> = taps.into();
-    Rows::new((0..channels).flat_map(|channel| offsets.iter().map(move |at| channel * per_channel + at)).collect())
 }

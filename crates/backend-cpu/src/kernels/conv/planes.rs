@@ -25,67 +25,127 @@ pub(super) struct Axis {
     pub(super) size: usize,
 }
 
+/// The part of a plane's axis that holds elements of the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    first: usize,
+    end: usize,
+    /// The element at `first`.
+    from: usize,
+}
+
+impl Axis {
+    fn stretch(&self, phase: usize) -> Stretch {
+        let first = self.before.saturating_sub(phase).div_ceil(self.step).min(self.size);
+        let end = (self.n + self.before).saturating_sub(phase).div_ceil(self.step).clamp(first, self.size);
+        Stretch { first, end, from: (first * self.step + phase).saturating_sub(self.before) }
+    }
+}
+
 /// The planes of one channel, one per combination of phases.
 #[derive(Clone, Debug)]
 pub(super) struct Planes {
-    pub(super) axes: SmallVec<[Axis; 3]>,
+    axes: SmallVec<[Axis; 3]>,
     /// From one element of a plane to the next along each axis.
     pub(super) strides: PerAxis,
     /// Elements of a plane.
     pub(super) size: usize,
     /// Planes of a channel.
     pub(super) n_phases: usize,
+    /// Phase by phase, axis by axis.
+    stretches: Vec<Stretch>,
+    /// The first axis of those at the end that are copied as they are.
+    plain_from: usize,
 }
 
 impl Planes {
     pub(super) fn new(axes: SmallVec<[Axis; 3]>) -> Self {
         let strides = row_major(axes.iter().map(|axis| axis.size));
-        let size = axes.iter().map(|axis| axis.size).product();
-        let n_phases = axes.iter().map(|axis| axis.step).product();
-        Self { axes, strides, size, n_phases }
+        let steps: PerAxis = axes.iter().map(|axis| axis.step).collect();
+        let stretches = indices(&steps)
+            .flat_map(|phases| axes.iter().zip(phases).map(|(axis, phase)| axis.stretch(phase)).collect::<Vec<_>>());
+        let is_plain = |axis: &Axis| axis.step == 1 && axis.before == 0 && axis.size == axis.n;
+        Self {
+            stretches: stretches.collect(),
+            strides,
+            size: axes.iter().map(|axis| axis.size).product(),
+            n_phases: steps.iter().product(),
+            plain_from: axes.len() - axes.iter().rev().take_while(|axis| is_plain(axis)).count(),
+            axes,
+        }
+    }
+
+    /// The sizes of a plane.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.axes.iter().map(|axis| axis.size)
+    }
+
+    /// The sizes of the operand.
+    pub(super) fn counts(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.axes.iter().map(|axis| axis.n)
     }
 
     /// Copies one channel of one image; plane p goes to `to[p * apart..]`.
     pub(super) fn pack<T: Stored>(&self, x: &Tensor, image: usize, channel: usize, apart: usize, to: &mut [T::Lane]) {
-        let strides = x.layout().strides();
-        let base = x.layout().offset() as isize + image as isize * strides[0] + channel as isize * strides[1];
-        for phase in 0..self.n_phases {
+        let (offset, strides) = (x.layout().offset() as isize, x.layout().strides());
+        let base = offset + image as isize * strides[0] + channel as isize * strides[1];
+        self.pack_from(input::<T>(x), base, &strides[2..], apart, to);
+    }
+
+    /// Copies the elements at `base` and these strides from it on.
+    pub(super) fn pack_from<T: Stored>(
+        &self,
+        x: &[T],
+        base: isize,
+        strides: &[isize],
+        apart: usize,
+        to: &mut [T::Lane],
+    ) {
+        let rank = self.axes.len();
+        // From this axis on the operand is copied in one piece.
+        let is_whole = |&depth: &usize| {
+            self.axes[depth].step == 1
+                && depth + 1 >= self.plain_from
+                && strides[depth..].iter().zip(&self.strides[depth..]).all(|(&a, &b)| a == b as isize)
+        };
+        let whole = (0..rank).find(is_whole).unwrap_or(rank);
+        for (phase, stretches) in self.stretches.chunks(rank).enumerate() {
             let to = &mut to[phase * apart..][..self.size];
-            self.fill(input::<T>(x), &strides[2..], phase, self.n_phases, base, to, 0);
+            if stretches.iter().zip(&self.axes).any(|(s, axis)| s.first > 0 || s.end < axis.size) {
+                to.fill(T::Lane::default());
+            }
+            self.fill(x, base, strides, stretches, whole, 0, to);
         }
     }
 
     fn fill<T: Stored>(
         &self,
         x: &[T],
-        strides: &[isize],
-        phases: usize,
-        n_phases: usize,
         base: isize,
-        to: &mut [T::Lane],
+        strides: &[isize],
+        stretches: &[Stretch],
+        whole: usize,
         depth: usize,
+        to: &mut [T::Lane],
     ) {
-        let axis = self.axes[depth];
-        let n_phases = n_phases / axis.step;
-        let (phase, phases) = (phases / n_phases, phases % n_phases);
-        // The stretch that lies inside the operand.
-        let first = axis.before.saturating_sub(phase).div_ceil(axis.step).min(axis.size);
-        let end = (axis.n + axis.before).saturating_sub(phase).div_ceil(axis.step).clamp(first, axis.size);
-        let at = |v: usize| base + ((v * axis.step + phase) as isize - axis.before as isize) * strides[depth];
+        let Stretch { first, end, from } = stretches[depth];
+        if first == end {
+            return;
+        }
         let stride = self.strides[depth];
-        to[..first * stride].fill(T::Lane::default());
-        to[end * stride..].fill(T::Lane::default());
+        let base = base + from as isize * strides[depth];
+        let step = self.axes[depth].step as isize * strides[depth];
         let inside = &mut to[first * stride..end * stride];
-        if depth + 1 < self.axes.len() {
-            for (to, v) in inside.chunks_exact_mut(stride).zip(first..end) {
-                self.fill(x, strides, phases, n_phases, at(v), to, depth + 1);
-            }
-        } else if first < end && axis.step as isize * strides[depth] == 1 {
-            let from = &x[at(first) as usize..][..end - first];
+        if depth == whole {
+            let from = &x[base as usize..][..inside.len()];
             inside.iter_mut().zip(from).for_each(|(to, from)| *to = from.load());
+        } else if depth + 1 == self.axes.len() {
+            for (i, to) in inside.iter_mut().enumerate() {
+                *to = x[(base + i as isize * step) as usize].load();
+            }
         } else {
-            for (to, v) in inside.iter_mut().zip(first..end) {
-                *to = x[at(v) as usize].load();
+            for (i, to) in inside.chunks_exact_mut(stride).enumerate() {
+                self.fill(x, base + i as isize * step, strides, stretches, whole, depth + 1, to);
             }
         }
     }

@@ -1,18 +1,22 @@
-//! The weight gradient: for every tap, the output's gradient times the input, over all positions of all images.
+//! The weight gradient: for every channel and tap, the planes of the input times the output's gradient, over all
+//! positions of all images.
 //!
-//! Tiles sum over positions, so their right-hand side needs neighbouring channels, or taps, side by side: the planes of
-//! many channels are turned over once per image and read for every tap; of few channels, all taps are laid out.
+//! Tiles have a row per channel and tap, read in place at the tap's shift, and a column per output channel: the
+//! gradient's channels are laid side by side once per image. Where there is but one, as in depthwise convolutions, it is
+//! a dot product.
+
+use std::ops::Range;
 
 use tensor_core::op::ConvWeightGrad;
 use tensor_core::{Result, Tensor};
 
-use super::planes::{Planes, dot, indices};
+use super::planes::{Axis, Planes, dot, indices, row_major};
 use super::{Sizes, in_lanes, strided_planes, tap_offsets};
 use crate::eval::Stored;
 use crate::kernels::dense::dense;
-use crate::kernels::gemm::turn;
+use crate::kernels::gemm::{MAX_ROWS, add_dots, columns, panels, turn};
 use crate::kernels::number::{Arithmetic, Float};
-use crate::simd::{Lhs, Product, Rows};
+use crate::simd::{Lhs, Offsets, Product, Rhs};
 use crate::{Context, threads};
 
 /// Positions that are summed at a time.
@@ -22,29 +26,21 @@ const MAX_BLOCKS: usize = 16;
 /// Elements that the sums of all blocks may take.
 const MAX_SUMS: usize = 1 << 22;
 
-/// How the right-hand side is laid out.
-enum Form {
-    /// [phase, position of the plane, channel]: a tap begins where its shift says.
-    ByTap { starts: Vec<usize> },
-    /// [position of the output, channel and tap].
-    Patches { reads: Vec<usize> },
-}
-
 struct Plan<'a> {
     x: &'a Tensor,
+    /// `rows` are the output's channels.
     sizes: Sizes,
     planes: Planes,
-    form: Form,
-    n_taps: usize,
-    /// Elements of a row of the right-hand side, whole vectors.
+    /// The planes that the gradient is laid out in where it has one channel: the input's, without phases.
+    grad_planes: Planes,
+    /// Where each tap of a channel begins in its planes.
+    taps: Vec<usize>,
+    /// Columns of the sums: the output channels of a group, up to whole vectors.
     width: usize,
-    /// Of these, those that are used.
-    n_used: usize,
-    /// Where the right-hand side of every output position begins, in parts of `DEPTH`.
-    positions: Vec<Rows>,
-    /// Each row of outputs: where it begins in the plane.
-    runs: Vec<usize>,
-    run_len: usize,
+    /// Where the output positions are in a plane, and in the gradient's rows, in parts of `DEPTH`.
+    positions: Vec<[Offsets; 2]>,
+    /// Positions of a plane up to the last output.
+    n_positions: usize,
 }
 
 pub(super) fn run<T: Stored>(op: &ConvWeightGrad, inputs: &[&Tensor], out: &mut [T], cx: &Context<'_>) -> Result<()>
@@ -60,56 +56,36 @@ where
         rows: g.dims()[1] / groups,
         plane: spatial.iter().product(),
     };
-    if out.is_empty() {
-        return Ok(());
-    }
     let planes = strided_planes(&op.conv.window, &x.dims()[2..], &op.kernel, spatial);
-    let lanes = <T::Lane as Product>::tile().lanes;
     let taps = tap_offsets(&op.conv.window, &op.kernel, &planes, planes.size);
-    let n_taps = taps.len();
     let starts: Vec<usize> = indices(spatial).map(|index| dot(&index, &planes.strides)).collect();
-    let is_by_tap = sizes.channels >= lanes;
-    let n_used = if is_by_tap { sizes.channels } else { sizes.channels * n_taps };
-    let width = n_used.next_multiple_of(lanes);
-    let form = match is_by_tap {
-        true => Form::ByTap { starts: taps.iter().map(|at| at * width).collect() },
-        false => {
-            let per_channel = planes.n_phases * planes.size;
-            let reads = (0..sizes.channels).flat_map(|c| taps.iter().map(move |at| c * per_channel + at));
-            Form::Patches { reads: reads.collect() }
-        }
+    let width = if sizes.rows == 1 { 1 } else { sizes.rows.next_multiple_of(<T::Lane as Product>::tile().lanes) };
+    let positions = starts.chunks(DEPTH).map(|part| [Offsets::new(part.to_vec()), Offsets::every(width, part.len())]);
+    let sized = spatial.iter().zip(planes.sizes());
+    let grad_axes = sized.map(|(&n, size)| Axis { n, step: 1, before: 0, size }).collect();
+    let plan = Plan {
+        x,
+        sizes,
+        grad_planes: Planes::new(grad_axes),
+        taps,
+        width,
+        positions: positions.collect(),
+        n_positions: starts.last().map_or(0, |last| last + 1),
+        planes,
     };
-    let positions = (0..sizes.plane).step_by(DEPTH).map(|first| {
-        let part = first..sizes.plane.min(first + DEPTH);
-        Rows::new(match is_by_tap {
-            true => starts[part].iter().map(|at| at * width).collect(),
-            false => part.map(|i| i * width).collect(),
-        })
-    });
-    let run_len = spatial.last().copied().unwrap_or(1);
-    let runs = starts.iter().copied().step_by(run_len.max(1)).collect();
-    let positions = positions.collect();
-    let plan = Plan { x, sizes, planes, form, n_taps, width, n_used, positions, runs, run_len };
     plan.run::<T>(g, out, cx)
 }
 
-/// What one thread sums: some rows, or groups, over a block of images.
+/// What one thread sums: some channels and taps, or some groups, over a block of images.
 struct Task<'a, L> {
-    images: std::ops::Range<usize>,
-    groups: std::ops::Range<usize>,
-    rows: std::ops::Range<usize>,
+    images: Range<usize>,
+    groups: Range<usize>,
+    /// Channels and taps of each group.
+    taps: Range<usize>,
     sums: &'a mut [L],
 }
 
 impl Plan<'_> {
-    /// Rows of the right-hand side that a row of sums is made of.
-    fn n_blocks_of_columns(&self) -> usize {
-        match self.form {
-            Form::ByTap { .. } => self.n_taps,
-            Form::Patches { .. } => 1,
-        }
-    }
-
     fn run<T: Stored>(&self, g: &Tensor, out: &mut [T], cx: &Context<'_>) -> Result<()>
     where
         T::Lane: Float + Product,
@@ -117,13 +93,13 @@ impl Plan<'_> {
         let Sizes { n_images, groups, channels, rows, plane } = self.sizes;
         let held = dense::<T>(g, cx)?;
         let g = in_lanes(&held);
-        let per_row = self.n_blocks_of_columns() * self.width;
-        let n_sums = groups * rows * per_row;
-        let work = n_images * groups * rows * per_row * (plane + 8) * size_of::<T::Lane>() / 300;
+        let n_taps = channels * self.taps.len();
+        let n_sums = groups * n_taps * self.width;
+        let work = n_images * n_sums * (plane + 8) * size_of::<T::Lane>() / 300;
         let n_blocks = (work / 100_000).min(MAX_BLOCKS).min(MAX_SUMS / n_sums).min(n_images).max(1);
         let mut sums = cx.take::<T::Lane>(n_blocks * n_sums)?;
         let sums: &mut [T::Lane] = sums.slice_mut();
-        let n_units = if groups > 1 { groups } else { rows.div_ceil(<T::Lane as Product>::tile().rows) };
+        let n_units = if groups > 1 { groups } else { n_taps.div_ceil(<T::Lane as Product>::tile().rows) };
         let wanted = if threads::is_worthwhile(work) { 2 * threads::n_threads() } else { 1 };
         let n_parts = wanted.div_ceil(n_blocks).min(n_units);
         let mut tasks = Vec::with_capacity(n_blocks * n_parts);
@@ -131,21 +107,17 @@ impl Plan<'_> {
             let images = block * n_images / n_blocks..(block + 1) * n_images / n_blocks;
             for part in 0..n_parts {
                 let share = |n: usize| n * part / n_parts..n * (part + 1) / n_parts;
-                let (groups, rows) = if groups > 1 { (share(groups), 0..rows) } else { (0..1, share(rows)) };
-                let (head, tail) = sums.split_at_mut(groups.len() * rows.len() * per_row);
-                tasks.push(Task { images: images.clone(), groups, rows, sums: head });
+                let (groups, taps) = if groups > 1 { (share(groups), 0..n_taps) } else { (0..1, share(n_taps)) };
+                let (head, tail) = sums.split_at_mut(groups.len() * taps.len() * self.width);
+                tasks.push(Task { images: images.clone(), groups, taps, sums: head });
                 sums = tail;
             }
         }
         threads::try_for_each(work, tasks.into_iter(), |task| self.block::<T>(&g, task, cx))?;
-        let per_out = channels * self.n_taps;
-        threads::for_each(n_blocks * n_sums / 2, out.chunks_mut(per_out).enumerate(), |(row, out)| {
+        threads::for_each(n_blocks * n_sums / 2, out.chunks_mut(n_taps).enumerate(), |(row, out)| {
+            let (group, column) = (row / rows, row % rows);
             for (i, out) in out.iter_mut().enumerate() {
-                let at = row * per_row
-                    + match self.form {
-                        Form::ByTap { .. } => i % self.n_taps * self.width + i / self.n_taps,
-                        Form::Patches { .. } => i,
-                    };
+                let at = (group * n_taps + i) * self.width + column;
                 let sum = (0..n_blocks).fold(T::Lane::ZERO, |sum, block| sum.plus(sums[block * n_sums + at]));
                 *out = T::store(sum);
             }
@@ -157,73 +129,53 @@ impl Plan<'_> {
     where
         T::Lane: Float + Product,
     {
-        let Sizes { channels, plane, groups, rows: all_rows, .. } = self.sizes;
-        let Task { images, groups: some_groups, rows, sums } = task;
+        let Sizes { channels, rows, groups, plane, .. } = self.sizes;
+        let Task { images, groups: some_groups, taps, sums } = task;
+        let n_taps = self.taps.len();
+        let some_channels = taps.start / n_taps..taps.end.div_ceil(n_taps);
         let per_channel = self.planes.n_phases * self.planes.size;
-        let mut packed = cx.take::<T::Lane>(channels * per_channel)?;
+        let mut packed = cx.take::<T::Lane>(some_channels.len() * per_channel)?;
         let packed: &mut [T::Lane] = packed.slice_mut();
-        let n_rhs = match self.form {
-            Form::ByTap { .. } => per_channel,
-            Form::Patches { .. } => plane,
-        };
-        let mut rhs = cx.take::<T::Lane>(n_rhs * self.width)?;
-        let rhs: &mut [T::Lane] = rhs.slice_mut();
+        let mut turned = cx.take::<T::Lane>(if rows == 1 { self.grad_planes.size } else { plane * self.width })?;
+        let turned: &mut [T::Lane] = turned.slice_mut();
+        let starts: Vec<usize> =
+            taps.clone().map(|i| (i / n_taps - some_channels.start) * per_channel + self.taps[i % n_taps]).collect();
+        let grad_strides: Vec<isize> = row_major(self.grad_planes.counts()).iter().map(|&s| s as isize).collect();
         sums.fill(T::Lane::ZERO);
-        let per_group = rows.len() * self.n_blocks_of_columns() * self.width;
         for image in images {
-            for (group, sums) in some_groups.clone().zip(sums.chunks_mut(per_group)) {
-                for (c, to) in packed.chunks_mut(per_channel).enumerate() {
+            for (group, sums) in some_groups.clone().zip(sums.chunks_mut(taps.len() * self.width)) {
+                for (c, to) in some_channels.clone().zip(packed.chunks_mut(per_channel)) {
                     self.planes.pack::<T>(self.x, image, group * channels + c, self.planes.size, to);
                 }
-                self.lay_out(packed, rhs);
-                let g = &g[((image * groups + group) * all_rows + rows.start) * plane..][..rows.len() * plane];
-                self.add(g, rhs, sums);
+                let first = (image * groups + group) * rows * plane;
+                if rows == 1 {
+                    self.grad_planes.pack_from::<T::Lane>(
+                        g,
+                        first as isize,
+                        &grad_strides,
+                        self.grad_planes.size,
+                        turned,
+                    );
+                    add_dots(&turned[..self.n_positions], packed, &starts, sums);
+                } else {
+                    let columns: Vec<usize> = (0..rows).map(|row| first + row * plane).collect();
+                    turn(g, &columns, plane, self.width, turned);
+                    self.add(packed, &starts, turned, sums);
+                }
             }
         }
         Ok(())
     }
 
-    /// Turns planes into the right-hand side.
-    fn lay_out<L: Float>(&self, packed: &[L], rhs: &mut [L]) {
-        match &self.form {
-            Form::ByTap { .. } => {
-                let per_channel = self.planes.n_phases * self.planes.size;
-                let starts: Vec<usize> = (0..self.n_used).map(|c| c * per_channel).collect();
-                turn(packed, &starts, per_channel, self.width, rhs);
-            }
-            Form::Patches { reads } => {
-                let mut starts = vec![0; reads.len()];
-                for (&run, rhs) in self.runs.iter().zip(rhs.chunks_mut(self.run_len * self.width)) {
-                    starts.iter_mut().zip(reads).for_each(|(start, read)| *start = read + run);
-                    turn(packed, &starts, self.run_len, self.width, rhs);
-                }
-            }
-        }
-    }
-
-    /// Adds one image's products to the sums [rows, taps, width].
-    fn add<L: Float + Product>(&self, g: &[L], rhs: &[L], sums: &mut [L]) {
-        let tile = L::tile();
-        let plane = self.sizes.plane;
-        let n_rows = g.len() / plane;
-        let n_panels = n_rows.div_ceil(tile.rows);
-        let n_columns = self.n_blocks_of_columns();
-        let per_row = n_columns * self.width;
-        for (part, positions) in self.positions.iter().enumerate() {
-            for block in 0..n_columns {
-                let start = match &self.form {
-                    Form::ByTap { starts } => starts[block],
-                    Form::Patches { .. } => 0,
-                };
-                for column in (0..self.width).step_by(tile.cols) {
-                    let n = tile.cols.min(self.width - column);
-                    for panel in 0..n_panels {
-                        let first = n_rows * panel / n_panels;
-                        let m = n_rows * (panel + 1) / n_panels - first;
-                        let lhs = Lhs { data: &g[first * plane + part * DEPTH..], row: plane, step: 1 };
-                        let to = &mut sums[first * per_row + block * self.width + column..];
-                        L::product(m, n, lhs, positions, &rhs[start + column..], to, per_row, true);
-                    }
+    /// Adds one image's products to the sums [channel and tap, output channel].
+    fn add<L: Float + Product>(&self, packed: &[L], starts: &[usize], turned: &[L], sums: &mut [L]) {
+        for (part, [positions, rows]) in self.positions.iter().enumerate() {
+            for columns in columns::<L>(self.width) {
+                let b = Rhs { data: &turned[part * DEPTH * self.width + columns.start..], rows };
+                for panel in panels(starts.len(), L::tile().rows.min(MAX_ROWS)) {
+                    let to = &mut sums[panel.start * self.width + columns.start..];
+                    let a = Lhs { data: packed, rows: &starts[panel], steps: positions };
+                    L::product(columns.len(), a, b, to, self.width, true);
                 }
             }
         }
