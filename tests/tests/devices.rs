@@ -306,6 +306,7 @@ fn devices_compare_by_identity_and_describe_themselves() {
         name: "a GPU that is not there".into(),
         capability: "9.0".into(),
         is_hardware: true,
+        accuracy: consort::expr::Accuracy::default(),
     };
     let (device, _) = test_device_like(info.clone());
     assert_eq!((device.info(), device.label(), device.to_string()), (&info, "cuda:0", "cuda:0".to_string()));

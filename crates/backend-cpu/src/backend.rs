@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use tensor_core::expr::Accuracy;
 use tensor_core::{
     Backend, Device, DeviceInfo, HostData, HostView, Kind, MemoryStatus, Meta, Op, Result, Storage, Storages, Support,
     Target, Tensor, UpdateRule,
@@ -21,6 +22,7 @@ pub fn device() -> Device {
                 name: processor_name(),
                 capability: format!("{}, {} threads", simd::level().name(), threads::n_threads()),
                 is_hardware: true,
+                accuracy: Accuracy::default(),
             };
             Device::new(Arc::new(CpuBackend::new(info, Pool::new("cpu"))))
         })

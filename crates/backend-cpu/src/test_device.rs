@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use tensor_core::expr::Accuracy;
 use tensor_core::{
     Backend, Device, DeviceInfo, Error, HostData, HostView, Kind, MemoryStatus, Meta, Op, Result, Storage, Storages,
     Support, Target, Tensor, UpdateRule,
@@ -22,6 +23,7 @@ pub fn test_device(name: &str, index: usize) -> (Device, Control) {
         name: "test device".into(),
         capability: "the CPU, failing on request".into(),
         is_hardware: false,
+        accuracy: Accuracy::default(),
     })
 }
 

@@ -35,6 +35,7 @@ pub fn device(accuracy: Accuracy) -> Device {
         name: "naive loops in f64".into(),
         capability: "every op and dtype".into(),
         is_hardware: false,
+        accuracy,
     };
     Device::new(Arc::new(Reference { info, bounds: Bounds { accuracy } }))
 }

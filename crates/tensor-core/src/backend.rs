@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::expr::Accuracy;
 use crate::{Device, Error, Expr, HostData, HostSlice, Layout, Meta, Movement, Op, Result, Shape, Tensor};
 
 /// A backend's own storage, behind a shared pointer that core never looks into.
@@ -59,6 +60,8 @@ pub struct DeviceInfo {
     pub capability: String,
     /// Whether it is real hardware of its kind, not an emulator or a software adapter.
     pub is_hardware: bool,
+    /// How accurate its primitives are; parity holds it to that.
+    pub accuracy: Accuracy,
 }
 
 /// Whether a backend runs an op.

@@ -82,6 +82,7 @@ impl Bench {
             name: String::new(),
             capability: String::new(),
             is_hardware: false,
+            accuracy: crate::expr::Accuracy::default(),
         };
         let backend = Arc::new(Silent { info, asked: Mutex::default() });
         Self { device: Device::new(backend.clone()), backend }
