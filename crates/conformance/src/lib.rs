@@ -4,4 +4,5 @@
 //! Deliberately absent: anything shared with a backend's kernels.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod reference;
