@@ -6,3 +6,5 @@
 
 pub mod compare;
 pub mod reference;
+#[cfg(feature = "suite")]
+pub mod suite;
