@@ -68,6 +68,11 @@ pub fn smallest_normal(dtype: DType) -> f64 {
     power_of_two(format(dtype).1)
 }
 
+/// The quotient from which on a remainder is only in range.
+fn largest_quotient(dtype: DType) -> f64 {
+    if dtype == DType::F64 { 2f64.powi(51) } else { 2f64.powi(22) }
+}
+
 /// Products in which 0 wins over infinity: no error is magnified into none.
 fn magnified(factor: f64, error: f64) -> f64 {
     if error == 0.0 || factor == 0.0 { 0.0 } else { factor.abs() * error }
@@ -98,7 +103,13 @@ impl Bounds {
             return Bounded { value, error: if error > 0.0 || error.is_nan() { f64::INFINITY } else { 0.0 } };
         }
         if ulps > 0.0 {
-            error += ulps * ulp(value.abs() + error, dtype);
+            // The value itself is a rounded f64: the same one where arithmetic starts from exact operands.
+            let own = match dtype {
+                DType::F64 if ulps > 0.5 => 1.0,
+                DType::F64 if error > 0.0 => 0.5,
+                _ => 0.0,
+            };
+            error += (ulps + own) * ulp(value.abs() + error, dtype);
         }
         if self.accuracy.flushes_subnormals && value.abs() - error < smallest_normal(dtype) {
             error += smallest_normal(dtype);
@@ -135,7 +146,7 @@ impl Algebra for Bounds {
 
     fn constant(&self, v: f64, dtype: DType) -> Bounded {
         // Backends round numbers to the type they compute in.
-        Self::exact(if dtype.is_float() { Reals.cast(v, dtype.compute()) } else { v })
+        Self::exact(if dtype.is_float() { Reals.cast(v, dtype.compute()) } else { Reals.constant(v, dtype) })
     }
 
     fn plain(&self, x: Bounded) -> f64 {
@@ -162,6 +173,10 @@ impl Algebra for Bounds {
         let value = Reals.binary(op, x.value, y.value, dtype);
         let is_exact = x.error == 0.0 && y.error == 0.0;
         let error = match op {
+            // A large quotient's last bits are beyond the format; the remainder is in range at least (`math::rem`).
+            Binary::Rem if value.is_finite() && (x.value / y.value).abs() >= largest_quotient(dtype) => {
+                y.value.abs() + y.error
+            }
             _ if is_exact => 0.0,
             Binary::Add | Binary::Sub => x.error + y.error,
             Binary::Mul => magnified(y.value, x.error) + magnified(x.value, y.error) + magnified(x.error, y.error),

@@ -31,8 +31,8 @@ pub struct Reals;
 impl Algebra for Reals {
     type Value = f64;
 
-    fn constant(&self, v: f64, _: DType) -> f64 {
-        v
+    fn constant(&self, v: f64, dtype: DType) -> f64 {
+        if dtype == DType::Bool { f64::from(v != 0.0) } else { v }
     }
 
     fn plain(&self, x: f64) -> f64 {
