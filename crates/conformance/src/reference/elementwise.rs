@@ -57,10 +57,19 @@ pub(super) fn epilogue(
     let dtypes: Vec<DType> = std::iter::once(result.dtype).chain(extra.iter().map(|x| x.dtype)).collect();
     let formula = Formula::new(name, expr, &dtypes)?;
     Ok(Array::from_fn(&meta.shape, meta.dtype, |index| {
+        let own = perhaps_stored(bounds, result.at(&index), result.dtype, expr);
         let operands: Vec<Cell> =
-            std::iter::once(result.at(&index)).chain(extra.iter().map(|x| x.broadcast_at(&index))).collect();
+            std::iter::once(own).chain(extra.iter().map(|x| x.broadcast_at(&index))).collect();
         formula.value(bounds, &operands)
     }))
+}
+
+/// What passes between an op and the expression that is fused with it.
+pub(super) fn perhaps_stored(bounds: &Bounds, cell: Cell, dtype: DType, fused: &Expr) -> Cell {
+    match cell {
+        Value::Real(x) if !fused.is_identity() => Value::Real(bounds.perhaps_stored(x, dtype)),
+        exact => exact,
+    }
 }
 
 /// A user's op: its CPU kernel is its own reference.

@@ -5,7 +5,7 @@ use tensor_core::op::{ArgReduce, Reduce, ReduceKind, Scan, ScanKind};
 use tensor_core::{DType, Meta, Result, Shape};
 
 use super::array::{Array, Cell, indices};
-use super::elementwise::Formula;
+use super::elementwise::{Formula, perhaps_stored};
 use super::real;
 
 /// Σ of reals: the compensated sum; a backend may add in any order, in the type the dtype is computed in:
@@ -94,7 +94,7 @@ pub(super) fn reduce(bounds: &Bounds, op: &Reduce, inputs: &[Array], meta: &Meta
     let formula = Formula::new(op.name, &op.producer, &dtypes)?;
     let groups = groups(&shape, &op.axes, op.keepdim, |index| {
         let operands: Vec<Cell> = inputs.iter().map(|x| x.broadcast_at(index)).collect();
-        formula.value(bounds, &operands)
+        perhaps_stored(bounds, formula.value(bounds, &operands), meta.dtype, &op.producer)
     });
     let cells = groups.iter().map(|group| fold(bounds, op.kind, group, meta.dtype)).collect();
     Ok(Array { dims: meta.shape.to_vec(), dtype: meta.dtype, cells })

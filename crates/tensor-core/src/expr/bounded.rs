@@ -130,6 +130,12 @@ impl Bounds {
         if dtype.is_float() && dtype.compute() != dtype { self.rounded(x, 0.5, dtype) } else { x }
     }
 
+    /// A value between the parts of an op, which a backend that runs them one by one stores.
+    pub fn perhaps_stored(&self, x: Bounded, dtype: DType) -> Bounded {
+        let Bounded { value, error } = self.stored(x, dtype);
+        if value == x.value || x.value.is_nan() { Bounded { value, error } } else { Bounded { error: f64::INFINITY, ..x } }
+    }
+
     /// How far f(x ± error) is from f(x), for an f that is monotonic there.
     fn spread(x: Bounded, f: impl Fn(f64) -> f64) -> f64 {
         if x.error == 0.0 {
