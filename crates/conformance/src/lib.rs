@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod lockstep;
 pub mod reference;
 #[cfg(feature = "suite")]
 pub mod suite;

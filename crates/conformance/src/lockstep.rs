@@ -22,7 +22,7 @@ mod log;
 mod tests;
 mod update;
 
-use judge::{Judge, Observed, Verdict};
+use judge::{Judge, Observed, Run, Verdict};
 pub use log::{Finding, Log, Tally, Unjudged};
 
 /// What happens at a breach.
@@ -78,41 +78,26 @@ impl Lockstep {
         })
     }
 
-    /// Judges what the candidate made of the inputs.
+    /// Judges what the candidate did.
     fn judge(&self, op: &Op, inputs: &[Observed], got: &[HostData], outputs: &[Meta]) -> Result<()> {
-        let verdict = self.judge.verdict(op, inputs, got, outputs);
-        self.conclude(op.name(), &format!("{op:?}"), judge::key(op), inputs, got, verdict)
+        let run = Run { op: Some(op), inputs, got, outputs };
+        self.conclude(&run, self.judge.verdict(op, &run))
     }
 
     /// Notes the verdict; a breach is saved, and an error unless breaches are recorded.
-    fn conclude(
-        &self,
-        op: &str,
-        parameters: &str,
-        key: Option<String>,
-        inputs: &[Observed],
-        got: &[HostData],
-        verdict: Verdict,
-    ) -> Result<()> {
+    fn conclude(&self, run: &Run<'_>, verdict: Verdict) -> Result<()> {
         let Verdict::Breach(evidence) = verdict else {
-            self.log.note(op, &verdict);
+            self.log.note(run.name(), &verdict);
             return Ok(());
         };
-        let described: Vec<String> = inputs.iter().enumerate().map(|(i, x)| x.describe(i)).chain(key).collect();
-        let save = || {
-            let about = [("op", parameters), ("reference", &self.judge.label), ("candidate", self.candidate.label())];
-            file::save(self.options.folder.as_deref(), op, &about, inputs, got, &evidence)
-        };
-        let signature = inputs.iter().map(|x| Meta::new(x.layout.shape().clone(), x.data.dtype())).collect();
-        let text = format!("{} breaks the contract: {}", self.candidate, evidence.text);
-        let finding = self.log.breach(op, signature, || Finding {
-            op: op.to_string(),
-            text,
-            inputs: described,
-            file: save().map_err(|error| error.to_string()),
-            n: 1,
+        let finding = self.log.breach(run, || {
+            let text = format!("{} breaks the contract: {}", self.candidate, evidence.text);
+            let about = [("reference", &*self.judge.label), ("candidate", self.candidate.label()), ("breach", &*text)];
+            let file = file::save(self.options.folder.as_deref(), run, &evidence, &about);
+            let inputs = run.inputs.iter().enumerate().map(|(i, x)| x.describe(i)).chain(run.key()).collect();
+            Finding { op: run.name().to_string(), inputs, file: file.map_err(|error| error.to_string()), text, n: 1 }
         });
-        if self.options.record { Ok(()) } else { Err(Error::device(op.to_string(), finding.to_string())) }
+        if self.options.record { Ok(()) } else { Err(Error::device(run.name().to_string(), finding.to_string())) }
     }
 }
 
@@ -129,11 +114,11 @@ impl Backend for Lockstep {
     fn upload(&self, data: HostView<'_>) -> Result<Storage> {
         let storage = self.candidate.backend().upload(data)?;
         let meta = Meta::new(data.shape.clone(), data.data.dtype());
-        let back = Tensor::from_storage(storage.clone(), meta, self.candidate.clone());
+        let back = Tensor::from_storage(storage.clone(), meta.clone(), self.candidate.clone());
         let got = [self.candidate.backend().download(&back)?];
         let sent = Observed { name: None, layout: Layout::contiguous(data.shape), data: data.data.to_data() };
-        let verdict = self.judge.round_trip(&sent, &got[0]);
-        self.conclude("upload", "upload", None, &[sent], &got, verdict)?;
+        let run = Run { op: None, inputs: &[sent], got: &got, outputs: &[meta] };
+        self.conclude(&run, self.judge.round_trip(&run))?;
         Ok(storage)
     }
 

@@ -1,8 +1,11 @@
 //! The verdict on one op: the reference device's bits, and where they differ the bounds of the contract.
 
-use tensor_core::expr::Value;
+use tensor_core::expr::ulp;
 use tensor_core::op::Tolerance;
-use tensor_core::{Device, Element, HostData, HostView, Layout, Meta, Op, Result, Tensor, Tensors, execute, execute_on};
+use tensor_core::{
+    DType, Device, Element, HostData, HostSlice, HostView, Layout, Meta, Op, Result, Shape, Tensor, Tensors, execute,
+    execute_on,
+};
 
 use crate::compare::{Agreement, allowed, compare};
 use crate::reference::{self, Cell};
@@ -14,6 +17,15 @@ pub(super) struct Observed {
     pub(super) layout: Layout,
     /// Its elements, row-major.
     pub(super) data: HostData,
+}
+
+/// What the candidate did.
+pub(super) struct Run<'a> {
+    /// `None` for an upload, whose output is its input.
+    pub(super) op: Option<&'a Op>,
+    pub(super) inputs: &'a [Observed],
+    pub(super) got: &'a [HostData],
+    pub(super) outputs: &'a [Meta],
 }
 
 /// What became of the judging.
@@ -44,7 +56,8 @@ pub(super) struct Judge {
 
 impl Judge {
     pub(super) fn new(device: &Device, candidate: &Device) -> Self {
-        let is_arbiter = reference::is_reference(device);
+        let number = HostView { shape: &Shape::default(), data: HostSlice::F64(&[0.0]) };
+        let is_arbiter = device.backend().upload(number).is_ok_and(|storage| storage.is::<Vec<Cell>>());
         Self {
             label: device.label().to_string(),
             device: (!is_arbiter).then(|| device.clone()),
@@ -52,7 +65,8 @@ impl Judge {
         }
     }
 
-    pub(super) fn verdict(&self, op: &Op, inputs: &[Observed], got: &[HostData], outputs: &[Meta]) -> Verdict {
+    pub(super) fn verdict(&self, op: &Op, ran: &Run<'_>) -> Verdict {
+        let &Run { inputs, got, outputs, .. } = ran;
         if got.len() != outputs.len() {
             let text = format!("it gives {} of {} outputs", got.len(), outputs.len());
             return Verdict::Breach(Evidence { text, want: Vec::new() });
@@ -66,7 +80,8 @@ impl Judge {
                 return Verdict::Identical;
             }
             if tolerance == Tolerance::Unstated {
-                return unstated(device, got, &want);
+                let reason = format!("it states no tolerance, and {device} gives other bits");
+                return Verdict::Unjudged(reason, apart(got, &want));
             }
         } else if tolerance == Tolerance::Unstated {
             return Verdict::Unjudged(format!("{} does not run it, and it states no tolerance", self.label), 0.0);
@@ -85,15 +100,33 @@ impl Judge {
     }
 
     /// Whether the candidate gives back what was sent.
-    pub(super) fn round_trip(&self, sent: &Observed, got: &HostData) -> Verdict {
-        if same_bits(got, &sent.data) {
+    pub(super) fn round_trip(&self, ran: &Run<'_>) -> Verdict {
+        if same_bits(&ran.got[0], &ran.inputs[0].data) {
             return Verdict::Identical;
         }
-        let meta = Meta::new(sent.layout.shape().clone(), sent.data.dtype());
-        match place(&self.arbiter, sent) {
-            Ok(x) => held(std::slice::from_ref(got), &[meta], vec![reference::cells(&x)]),
+        match place(&self.arbiter, &ran.inputs[0]) {
+            Ok(x) => held(ran.got, ran.outputs, vec![reference::cells(&x)]),
             Err(error) => Verdict::Unjudged(error.to_string(), 0.0),
         }
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn name(&self) -> &str {
+        self.op.map_or("upload", Op::name)
+    }
+
+    /// Which random numbers were drawn, in words.
+    pub(super) fn key(&self) -> Option<String> {
+        match self.op {
+            Some(Op::Random(op)) => Some(format!("seed {}, offset {}", op.key.seed, op.key.offset)),
+            _ => None,
+        }
+    }
+
+    /// What tells breaches of an op apart: the inputs' shapes and dtypes.
+    pub(super) fn signature(&self) -> Vec<Meta> {
+        self.inputs.iter().map(|x| Meta::new(x.layout.shape().clone(), x.data.dtype())).collect()
     }
 }
 
@@ -117,7 +150,8 @@ impl Observed {
             }
         }
         if low <= high {
-            text.push_str(&format!(", {low:?} to {high:?}"));
+            let dtype = self.data.dtype();
+            text.push_str(&format!(", {} to {}", digits(low, dtype), digits(high, dtype)));
         }
         if n_nan > 0 {
             text.push_str(&format!(", {n_nan} NaN"));
@@ -126,11 +160,12 @@ impl Observed {
     }
 }
 
-/// Which random numbers an op draws, in words.
-pub(super) fn key(op: &Op) -> Option<String> {
-    match op {
-        Op::Random(op) => Some(format!("seed {}, offset {}", op.key.seed, op.key.offset)),
-        _ => None,
+/// A number as its dtype needs it.
+fn digits(v: f64, dtype: DType) -> String {
+    match dtype {
+        DType::F64 => format!("{v:?}"),
+        DType::F32 | DType::F16 | DType::BF16 => format!("{:?}", v as f32),
+        DType::I64 | DType::I32 | DType::U8 | DType::Bool => v.to_string(),
     }
 }
 
@@ -166,25 +201,21 @@ fn held(got: &[HostData], outputs: &[Meta], want: Vec<Vec<Cell>>) -> Verdict {
     Verdict::Within(seen)
 }
 
-/// A user's own op that differs from the reference device's: how far, since nothing says how far it may be.
-fn unstated(device: &Device, got: &[HostData], want: &[HostData]) -> Verdict {
-    let mut max_ulps: f64 = 0.0;
-    for (got, want) in got.iter().zip(want) {
-        let cells: Vec<Cell> = want.to_f64().into_iter().map(|value| Value::Real(anywhere(value))).collect();
-        for (got, cell) in got.to_f64().into_iter().zip(cells) {
-            let Value::Real(want) = cell else { continue };
-            let ulps = (got - want.value).abs() / tensor_core::expr::ulp(want.value, tensor_core::DType::F32);
-            max_ulps = max_ulps.max(ulps);
-        }
-    }
-    Verdict::Unjudged(format!("it states no tolerance, and {device} gives other bits"), max_ulps)
+/// The largest distance, in units in the last place.
+fn apart(got: &[HostData], want: &[HostData]) -> f64 {
+    let distances = got.iter().zip(want).flat_map(|(got, want)| {
+        let dtype = want.dtype();
+        let ulps = move |(got, want): (f64, f64)| (got - want).abs() / ulp(want, dtype);
+        got.to_f64().into_iter().zip(want.to_f64()).map(ulps)
+    });
+    distances.fold(0.0, f64::max)
 }
 
 /// Equal but for the sign of zero and the payload of NaN.
 fn same_bits(a: &HostData, b: &HostData) -> bool {
     fn same<T: Element>(a: &[T], b: &[T]) -> bool {
-        // What is not equal to itself is NaN.
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || a != a && b != b)
+        let is_nan = |v: &T| v.partial_cmp(v).is_none();
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || is_nan(a) && is_nan(b))
     }
     match (a, b) {
         (HostData::F64(a), HostData::F64(b)) => same(a, b),
