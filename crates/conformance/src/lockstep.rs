@@ -78,10 +78,10 @@ impl Lockstep {
         })
     }
 
-    /// Judges what the candidate did.
-    fn judge(&self, op: &Op, inputs: &[Observed], got: &[HostData], outputs: &[Meta]) -> Result<()> {
-        let run = Run { op: Some(op), inputs, got, outputs };
-        self.conclude(&run, self.judge.verdict(op, &run))
+    /// Judges what the candidate did; `after` are inputs, by number, that should still be what they were.
+    fn judge(&self, op: &Op, run: &Run<'_>, after: &[(usize, HostData)]) -> Result<()> {
+        let verdict = self.judge.changed_input(run.inputs, after).unwrap_or_else(|| self.judge.verdict(op, run));
+        self.conclude(run, verdict)
     }
 
     /// Notes the verdict; a breach is saved, and an error unless breaches are recorded.
@@ -136,7 +136,8 @@ impl Backend for Lockstep {
             backend.download(&Tensor::from_storage(storage.clone(), meta.clone(), self.candidate.clone()))
         };
         let got = outputs.iter().zip(&storages).map(download).collect::<Result<Vec<_>>>()?;
-        self.judge(op, &observed, &got, outputs)?;
+        let after = own.iter().enumerate().map(|(i, x)| Ok((i, backend.download(x)?))).collect::<Result<Vec<_>>>()?;
+        self.judge(op, &Run { op: Some(op), inputs: &observed, got: &got, outputs }, &after)?;
         Ok(storages)
     }
 

@@ -99,6 +99,14 @@ impl Judge {
         }
     }
 
+    /// The breach by an op that writes over what it reads: inputs, by number, as they are after it.
+    pub(super) fn changed_input(&self, inputs: &[Observed], after: &[(usize, HostData)]) -> Option<Verdict> {
+        let (i, now) = after.iter().find(|(i, now)| !same_bits(now, &inputs[*i].data))?;
+        let was = reference::cells(&place(&self.arbiter, &inputs[*i]).ok()?);
+        let breach = compare(now, inputs[*i].layout.shape(), &was, false).err()?;
+        Some(Verdict::Breach(Evidence { text: format!("it changes input {i}: {breach}"), want: Vec::new() }))
+    }
+
     /// Whether the candidate gives back what was sent.
     pub(super) fn round_trip(&self, ran: &Run<'_>) -> Verdict {
         if same_bits(&ran.got[0], &ran.inputs[0].data) {

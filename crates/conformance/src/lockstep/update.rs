@@ -6,7 +6,7 @@ use tensor_core::op::Map;
 use tensor_core::{HostView, Meta, Op, Result, Target, Tensor, UpdateRule};
 
 use super::Lockstep;
-use super::judge::Observed;
+use super::judge::{Observed, Run};
 
 /// Runs and judges the step. At a breach that is an error everything is put back.
 pub(super) fn run(lockstep: &Lockstep, rule: &UpdateRule, targets: &mut [Target<'_>]) -> Result<()> {
@@ -20,8 +20,10 @@ pub(super) fn run(lockstep: &Lockstep, rule: &UpdateRule, targets: &mut [Target<
     let judge = |(target, before): (&Target<'_>, &Vec<Observed>)| {
         let written = || std::iter::once(&*target.param).chain(target.state.iter());
         let outputs: Vec<Meta> = written().map(Tensor::meta).collect();
-        let got = written().map(|x| lockstep.candidate.backend().download(&lockstep.own(x)));
-        lockstep.judge(&op, before, &got.collect::<Result<Vec<_>>>()?, &outputs)
+        let download = |x| lockstep.candidate.backend().download(&lockstep.own(x));
+        let got = written().map(download).collect::<Result<Vec<_>>>()?;
+        let run = Run { op: Some(&op), inputs: before, got: &got, outputs: &outputs };
+        lockstep.judge(&op, &run, &[(1, download(target.grad)?)])
     };
     let judged = targets.iter().zip(&before).try_for_each(judge);
     if judged.is_err() {

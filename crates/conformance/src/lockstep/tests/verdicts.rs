@@ -114,6 +114,15 @@ fn the_candidates_own_errors_are_passed_on() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn an_op_that_writes_over_its_input_is_caught() -> Result<()> {
+    use crate::saboteur::{self, Fault};
+    let (device, _, _folder) = watched(&saboteur::device(&cpu(), Fault::ChangesAnInput), false);
+    let text = ramp(&[3], &device)?.exp().expect_err("a breach").to_string();
+    assert!(text.contains(" breaks the contract: it changes input 0: element [0] is 1.0, not 0.0 (off by "), "{text}");
+    Ok(())
+}
+
 /// The CPU, except that it reads element 0 where an index is out of range.
 struct Careless(Device);
 
