@@ -1,23 +1,13 @@
 //! Functions of elements: unary and binary methods.
 
-use tensor_core::{Result, Tensor};
+use tensor_core::{Operand, Result, Tensor};
 
-use super::subject;
+use super::{is_rare, number, subject};
 use crate::suite::case::{Call, Subject};
 use crate::suite::input::Input;
 
 type Unary = fn(&Tensor) -> Result<Tensor>;
-type Binary = fn(&Tensor, &Tensor) -> Result<Tensor>;
-
-/// Pairs of a name and the method of that name.
-macro_rules! methods {
-    ($($name:ident),* $(,)?) => { &[$((stringify!($name), |x| x.$name())),*] };
-}
-
-/// The same for methods of two tensors.
-macro_rules! methods_of_two {
-    ($($name:ident),* $(,)?) => { &[$((stringify!($name), |x, y| x.$name(y))),*] };
-}
+type Binary = fn(&Tensor, Operand<'_>) -> Result<Tensor>;
 
 const UNARY: &[(&str, Unary)] = methods!(
     neg,
@@ -57,7 +47,7 @@ const UNARY: &[(&str, Unary)] = methods!(
 );
 
 const BINARY: &[(&str, Binary)] =
-    methods_of_two!(add, sub, mul, div, rem, pow, maximum, minimum, eq, ne, lt, le, gt, ge, logical_and, logical_or,);
+    methods_with!(add, sub, mul, div, rem, pow, maximum, minimum, eq, ne, lt, le, gt, ge, logical_and, logical_or,);
 
 pub(super) fn subjects() -> Vec<Subject> {
     let unary = UNARY.iter().map(|&(name, run)| {
@@ -66,10 +56,18 @@ pub(super) fn subjects() -> Vec<Subject> {
         })
     });
     let binary = BINARY.iter().map(|&(name, run)| {
-        subject(name, format!("{name}(rhs)"), move |draw, _| {
+        subject(name, format!("{name}(rhs)"), move |draw, dtype| {
             let dims = draw.shape();
-            let (lhs, rhs) = (draw.broadcast(&dims), draw.broadcast(&dims));
-            Call::new("", vec![Input::data(&lhs), Input::data(&rhs)], move |x| run(&x[0], &x[1]))
+            let lhs = draw.broadcast(&dims);
+            if draw.below(5) == 4 {
+                let rhs = number(draw, dtype);
+                return Call::new(format!("rhs {rhs}"), vec![Input::data(&lhs)], move |x| run(&x[0], rhs.into()));
+            }
+            let mut rhs = draw.broadcast(&dims);
+            if is_rare(draw, 24) {
+                rhs.push(3);
+            }
+            Call::new("", vec![Input::data(&lhs), Input::data(&rhs)], move |x| run(&x[0], (&x[1]).into()))
         })
     });
     unary.chain(binary).collect()
