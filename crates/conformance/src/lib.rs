@@ -7,5 +7,6 @@
 pub mod compare;
 pub mod lockstep;
 pub mod reference;
+pub mod saboteur;
 #[cfg(feature = "suite")]
 pub mod suite;

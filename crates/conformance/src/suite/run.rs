@@ -26,12 +26,14 @@ pub struct Options {
     pub pattern: Option<String>,
     /// How many threads run cases.
     pub threads: usize,
+    /// Whether one failure is enough: nothing new starts after it.
+    pub stop_at_first: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { cases: 20_000, seed: 0, pattern: None, threads }
+        Self { cases: 20_000, seed: 0, pattern: None, threads, stop_at_first: false }
     }
 }
 
@@ -64,8 +66,11 @@ pub fn run(
     let total = per_cell * cells.len();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let report = Mutex::new(DeviceReport::new(device));
+    let is_enough = || {
+        options.stop_at_first && !report.lock().unwrap_or_else(PoisonError::into_inner).failures.is_empty()
+    };
     let worker = || {
-        while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !is_enough()) {
             let (row, failure) = run_cell(device, cell, per_cell, options.seed);
             let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
             report.add(row, failure);
