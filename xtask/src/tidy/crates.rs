@@ -12,7 +12,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
 /// What a package of the workspace may depend on there, tests aside. A name ending in `*` stands for all that start so.
 const LAYERS: &[(&str, &[&str])] = &[
     ("crates/tensor-core", &[]),
-    ("crates/backend-*", &["tensor-core"]),
+    ("crates/backend-*", &["ptx-emulator", "tensor-core"]),
     ("crates/nn-derive", &[]),
     ("crates/ptx-emulator", &[]),
     ("crates/conformance", &["nn", "tensor-core"]),

@@ -1,0 +1,119 @@
+//! The backend: what it supports, and the one match that sends each op to its kernel.
+
+use tensor_core::{
+    Backend, DeviceInfo, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support, Target,
+    Tensor, UpdateRule,
+};
+
+use crate::host;
+use crate::kernels::{self, Context, address, copy, storage};
+
+/// Runs ops on one device.
+pub(crate) struct CudaBackend {
+    pub(crate) info: DeviceInfo,
+    pub(crate) cx: Context,
+}
+
+impl Backend for CudaBackend {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn supports(&self, op: &Op, _: &[Meta]) -> Support {
+        match op {
+            Op::Map(_) | Op::Reduce(_) | Op::Copy | Op::Fill(_) | Op::Iota(_) | Op::Random(_) => Support::Native,
+            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
+                Support::Decompose
+            }
+            Op::ArgReduce(_)
+            | Op::Scan(_)
+            | Op::MatMul(_)
+            | Op::Conv(_)
+            | Op::ConvInputGrad(_)
+            | Op::ConvWeightGrad(_)
+            | Op::Pool(_)
+            | Op::AvgPoolGrad(_)
+            | Op::Gather(_)
+            | Op::ScatterAdd(_)
+            | Op::Sort(_)
+            | Op::Concat(_)
+            | Op::Pad(_) => Support::Unsupported(format!("{} has no CUDA kernel yet; use cpu", op.name())),
+            Op::Custom(op) => Support::Unsupported(format!("{} has no PTX kernel; use cpu", op.name())),
+        }
+    }
+
+    fn upload(&self, data: HostView<'_>) -> Result<Storage> {
+        let bytes = host::bytes(data.data);
+        let block = self.cx.pool.take(bytes.len())?;
+        if !bytes.is_empty() {
+            self.cx.driver.upload(block.address(), &bytes)?;
+        }
+        Ok(storage(block))
+    }
+
+    fn download(&self, x: &Tensor) -> Result<HostData> {
+        let mut host = HostData::zeros(x.dtype(), x.len());
+        if x.is_empty() {
+            return Ok(host);
+        }
+        // Elements that do not lie together are brought together on the device.
+        let copied = if x.is_contiguous() { None } else { Some(copy::contiguous(&self.cx, x)?) };
+        let from = copied.as_ref().map_or_else(|| address(x), |block| block.address());
+        host::read(&mut host, |bytes| self.cx.driver.download(from, bytes))?;
+        Ok(host)
+    }
+
+    fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
+        let cx = &self.cx;
+        match op {
+            Op::Map(op) => kernels::map::map(cx, op, inputs, outputs),
+            Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
+            Op::Copy => copy::copy(cx, inputs[0], &outputs[0]),
+            Op::Fill(op) => kernels::create::fill(cx, op, &outputs[0]),
+            Op::Iota(op) => kernels::create::iota(cx, op, &outputs[0]),
+            Op::Random(op) => kernels::create::random(cx, op, &outputs[0]),
+            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
+                unreachable!("invariant: core decomposes what supports() declines")
+            }
+            Op::ArgReduce(_)
+            | Op::Scan(_)
+            | Op::MatMul(_)
+            | Op::Conv(_)
+            | Op::ConvInputGrad(_)
+            | Op::ConvWeightGrad(_)
+            | Op::Pool(_)
+            | Op::AvgPoolGrad(_)
+            | Op::Gather(_)
+            | Op::ScatterAdd(_)
+            | Op::Sort(_)
+            | Op::Concat(_)
+            | Op::Pad(_)
+            | Op::Custom(_) => unreachable!("invariant: core refuses what supports() does"),
+        }
+    }
+
+    fn update(&self, rule: &UpdateRule, targets: &mut [Target<'_>]) -> Result<()> {
+        kernels::update::update(&self.cx, rule, targets)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.cx.driver.synchronize()
+    }
+
+    fn memory(&self) -> Result<MemoryStatus> {
+        self.cx.pool.status()
+    }
+
+    fn release_cached(&self) -> Result<()> {
+        self.cx.pool.release_cached()
+    }
+
+    fn set_memory_limit(&self, bytes: Option<usize>) -> Result<()> {
+        self.cx.pool.set_limit(bytes);
+        Ok(())
+    }
+
+    fn reset_peak(&self) {
+        self.cx.pool.reset_peak();
+    }
+}

@@ -1,0 +1,88 @@
+//! The seam: every call of the backend to a device.
+//!
+//! Work is in order on one stream; only [`Driver::download`] and [`Driver::synchronize`] wait. Faults are latched: a launch
+//! that goes wrong is reported by the next call that waits, and by every call after it.
+
+use tensor_core::Result;
+
+#[cfg(feature = "emulator")]
+pub(crate) mod emulated;
+pub(crate) mod nvidia;
+
+/// What a device is.
+#[derive(Clone, Debug)]
+pub struct Properties {
+    /// The product.
+    pub name: String,
+    /// Compute capability: (9, 0) is sm_90.
+    pub capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub n_multiprocessors: u32,
+    /// The most shared memory that a block may ask for.
+    pub max_shared_bytes: u32,
+    /// Memory in all.
+    pub total_bytes: u64,
+    /// Whether it is a real GPU.
+    pub is_hardware: bool,
+}
+
+/// A kernel that is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function(pub u64);
+
+/// An address in the device's memory.
+pub type Address = u64;
+
+/// One launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub function: Function,
+    /// Blocks, per axis.
+    pub grid: [u32; 3],
+    /// Threads of a block, per axis.
+    pub block: [u32; 3],
+    /// Dynamic shared memory.
+    pub shared_bytes: u32,
+    /// The parameters, as the kernel declares them.
+    pub args: &'a [u8],
+}
+
+/// A device that runs PTX.
+pub trait Driver: Send + Sync {
+    /// What it is.
+    fn properties(&self) -> &Properties;
+
+    /// Free memory.
+    fn free_bytes(&self) -> Result<u64>;
+
+    /// Compiles a module and gives the kernel of that name. The compiler's log is in the error.
+    fn load(&self, ptx: &str, kernel: &str) -> Result<Function>;
+
+    /// Memory, its content unspecified; `None` if there is not enough.
+    fn alloc(&self, len_bytes: usize) -> Result<Option<Address>>;
+
+    /// Gives memory back once the work before it is done.
+    fn free(&self, address: Address) -> Result<()>;
+
+    /// Memory that is handed out again counts as never written: for emulators.
+    fn recycled(&self, address: Address, len_bytes: usize) -> Result<()> {
+        let _ = (address, len_bytes);
+        Ok(())
+    }
+
+    /// Copies to the device; the host's bytes may change once it returns.
+    fn upload(&self, to: Address, bytes: &[u8]) -> Result<()>;
+
+    /// Waits, and copies to the host.
+    fn download(&self, from: Address, bytes: &mut [u8]) -> Result<()>;
+
+    /// Copies on the device.
+    fn copy(&self, from: Address, to: Address, len_bytes: usize) -> Result<()>;
+
+    /// Starts a kernel.
+    fn launch(&self, launch: Launch<'_>) -> Result<()>;
+
+    /// Waits for all work.
+    fn synchronize(&self) -> Result<()>;
+}

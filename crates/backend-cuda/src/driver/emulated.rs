@@ -1,0 +1,101 @@
+//! The seam on the emulator.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ptx_emulator as emulator;
+use tensor_core::{Error, Result};
+
+use super::{Address, Driver, Function, Launch, Properties};
+
+/// A GPU that does not exist.
+pub(crate) struct Emulator {
+    label: String,
+    properties: Properties,
+    state: Mutex<State>,
+}
+
+struct State {
+    device: emulator::Device,
+    /// Modules with the kernel that each is used for.
+    loaded: Vec<(emulator::Loaded, String)>,
+}
+
+impl Emulator {
+    pub(crate) fn new(label: &str, properties: Properties, options: emulator::Options) -> Self {
+        let device = emulator::Device::new(options);
+        Self { label: label.into(), properties, state: Mutex::new(State { device, loaded: Vec::new() }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A finding is a fault of a kernel: the device is lost, as hardware is.
+    fn lost(&self, error: emulator::Error) -> Error {
+        Error::device_lost(self.label.clone(), format!("a kernel went wrong: {error}")).with_source(error)
+    }
+}
+
+impl Driver for Emulator {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn free_bytes(&self) -> Result<u64> {
+        let used = self.state().device.used_bytes();
+        Ok(self.properties.total_bytes.saturating_sub(used))
+    }
+
+    fn load(&self, ptx: &str, kernel: &str) -> Result<Function> {
+        let module = emulator::Module::parse(ptx).map_err(|e| {
+            Error::other(self.label.clone(), format!("PTX is refused: kernel {kernel}: {e}")).with_source(e)
+        })?;
+        let mut state = self.state();
+        let loaded = state.device.load(&module).map_err(|e| self.lost(e))?;
+        state.loaded.push((loaded, kernel.to_string()));
+        Ok(Function(state.loaded.len() as u64 - 1))
+    }
+
+    fn alloc(&self, len_bytes: usize) -> Result<Option<Address>> {
+        if len_bytes as u64 > self.free_bytes()? {
+            return Ok(None);
+        }
+        match self.state().device.alloc_bytes(len_bytes as u64, "tensor") {
+            Ok(address) => Ok(Some(address)),
+            Err(e) if e.report().is_some() => Err(self.lost(e)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn free(&self, address: Address) -> Result<()> {
+        self.state().device.free(address).map_err(|e| self.lost(e))
+    }
+
+    fn recycled(&self, address: Address, len_bytes: usize) -> Result<()> {
+        self.state().device.forget_bytes(address, len_bytes as u64).map_err(|e| self.lost(e))
+    }
+
+    fn upload(&self, to: Address, bytes: &[u8]) -> Result<()> {
+        self.state().device.write_bytes(to, bytes).map_err(|e| self.lost(e))
+    }
+
+    fn download(&self, from: Address, bytes: &mut [u8]) -> Result<()> {
+        self.state().device.read_bytes(from, bytes).map_err(|e| self.lost(e))
+    }
+
+    fn copy(&self, from: Address, to: Address, len_bytes: usize) -> Result<()> {
+        self.state().device.copy_bytes(from, to, len_bytes as u64).map_err(|e| self.lost(e))
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<()> {
+        let state = &mut *self.state();
+        let (loaded, kernel) = &state.loaded[launch.function.0 as usize];
+        let Launch { grid, block, shared_bytes, args, .. } = launch;
+        let geometry = emulator::Launch { grid, block, shared_bytes };
+        state.device.launch_packed(loaded, kernel, geometry, args).map_err(|e| self.lost(e))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.state().device.synchronise().map_err(|e| self.lost(e))
+    }
+}

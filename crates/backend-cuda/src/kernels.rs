@@ -1,0 +1,12 @@
+//! One file per kernel: what it is given, how it is launched, and what is pasted into its skeleton.
+
+pub(crate) mod context;
+pub(crate) mod copy;
+pub(crate) mod create;
+pub(crate) mod map;
+pub(crate) mod reduce;
+pub(crate) mod text;
+pub(crate) mod update;
+
+pub(crate) use context::{Context, address, storage};
+pub(crate) use text::{Text, names};
