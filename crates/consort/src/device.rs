@@ -10,8 +10,10 @@ pub use tensor_core::{Device, MemoryStatus, TransferStats, Transfers, stats};
 use tensor_core::{DeviceInfo, Error, Kind, Result};
 
 mod absent;
+pub mod lockstep;
 mod version;
 
+pub use lockstep::device as lockstep;
 pub use version::{DeviceReport, KindReport, VersionInfo, version_info};
 
 /// The environment variable that [`default`] reads.
