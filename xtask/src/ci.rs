@@ -27,6 +27,10 @@ const STEPS: &[(&str, &[&str])] = &[
             "run --release -p cpu-custom-op",
         ],
     ),
+    (
+        "parity",
+        &["xtask parity --require cpu --check --report target/ci/parity", "xtask parity --device cpu --saboteur"],
+    ),
     ("bench", &["xtask bench --quick"]),
 ];
 

@@ -2,6 +2,7 @@
 
 mod side_by_side;
 
+use crate::parity::PARITY;
 use crate::process::{self, Result, cargo, root};
 use crate::workspace;
 use std::fs;
@@ -36,6 +37,8 @@ pub(crate) fn run(args: &Args) -> Result {
     for part in GENERATED {
         refresh(part, args.bless)?;
     }
+    // docs/ops.md, which needs the ops.
+    process::run(cargo(PARITY).arg("--docs").args(args.bless.then_some("--bless")))?;
     if args.generated {
         return Ok(());
     }

@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod docs;
+mod parity;
 mod process;
 mod setup;
 mod test;
@@ -21,22 +22,25 @@ enum Command {
     Bench(bench::Args),
     Ci(ci::Args),
     Docs(docs::Args),
+    Parity(parity::Args),
     Setup(setup::Args),
     Test(test::Args),
     Tidy(tidy::Args),
 }
 
 fn main() -> ExitCode {
+    let done = |()| ExitCode::SUCCESS;
     let outcome = match Command::parse() {
-        Command::Bench(args) => bench::run(&args),
-        Command::Ci(args) => ci::run(&args),
-        Command::Docs(args) => docs::run(&args),
-        Command::Setup(args) => setup::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Tidy(args) => tidy::run(&args),
+        Command::Bench(args) => bench::run(&args).map(done),
+        Command::Ci(args) => ci::run(&args).map(done),
+        Command::Docs(args) => docs::run(&args).map(done),
+        Command::Parity(args) => parity::run(&args),
+        Command::Setup(args) => setup::run(&args).map(done),
+        Command::Test(args) => test::run(&args).map(done),
+        Command::Tidy(args) => tidy::run(&args).map(done),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::FAILURE

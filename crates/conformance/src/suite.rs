@@ -12,20 +12,24 @@
 
 mod case;
 mod check;
+mod describe;
 mod deviations;
 mod draw;
 mod input;
 mod pattern;
 mod probe;
+mod public_bugs;
 mod report;
 mod run;
 mod subject;
 
 pub use case::{Call, Case, Place, Run, Subject, Trial};
 pub use check::{CHECKS, Check, Verdict};
+pub use describe::page as ops_page;
 pub use deviations::{DEVIATIONS, Deviation};
 pub use draw::Draw;
 pub use input::{Content, Fill, Input, Layout};
-pub use report::{DeviceReport, Failure, Row, Seen};
-pub use run::{Options, replay, run};
+pub use public_bugs::{PublicBug, public_bugs};
+pub use report::{Absent, Deviated, DeviceReport, Failure, Report, Row, Seen, reproduction, short};
+pub use run::{Options, matching, replay, run};
 pub use subject::{all as subjects, named as subject};

@@ -17,12 +17,12 @@ pub struct Deviation {
     pub observed: &'static str,
 }
 
-/// Every deviation of every backend.
+/// Every deviation of every backend of this workspace.
 pub const DEVIATIONS: &[Deviation] = &[];
 
-/// The deviation of an op on a device, if it has one.
-pub(super) fn of(op: &str, dtype: DType, device: &DeviceInfo) -> Option<&'static Deviation> {
+/// The deviation of an op on a device, if the table has one.
+pub(super) fn of<'a>(table: &'a [Deviation], op: &str, dtype: DType, device: &DeviceInfo) -> Option<&'a Deviation> {
     let is_it =
         |d: &&Deviation| d.kind == device.kind && d.dtypes.contains(&dtype) && super::pattern::is_like(d.op, op);
-    DEVIATIONS.iter().find(is_it)
+    table.iter().find(is_it)
 }

@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn shapes_broadcast_and_keep_their_limit() {
         for seed in 0..2000u32 {
-            let choices: Vec<u16> = (0..16).map(|i| ((seed + 1).wrapping_mul((2 * i + 77) * 26544) >> 8) as u16).collect();
+            let choices: Vec<u16> =
+                (0..16).map(|i| ((seed + 1).wrapping_mul((2 * i + 77) * 26544) >> 8) as u16).collect();
             let mut draw = Draw::new(&choices);
             let dims = draw.shape();
             assert!(dims.iter().map(|n| n.max(&1)).product::<usize>() <= 8 * 2048, "{dims:?}");

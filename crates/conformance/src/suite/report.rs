@@ -6,8 +6,14 @@ use serde::{Deserialize, Serialize};
 use tensor_core::{DType, Device};
 
 use super::case::Case;
-use super::deviations;
+use super::deviations::{self, Deviation};
 use crate::compare::Agreement;
+
+mod html;
+mod markdown;
+mod whole;
+
+pub use whole::{Absent, Report, reproduction, short};
 
 /// One op and dtype on one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,12 +22,14 @@ pub struct Row {
     pub op: String,
     /// The dtype of its data.
     pub dtype: String,
-    /// Cases run.
+    /// Cases drawn: passed, deviated, not run and failed together.
     pub cases: usize,
     /// Cases of which every check passed.
     pub passed: usize,
     /// Cases that failed as a deviation says.
     pub deviated: usize,
+    /// Cases that the device declines as a deviation says, and those given up after a failure.
+    pub not_run: usize,
     /// Cases of which a check failed.
     pub failed: usize,
     /// What values showed.
@@ -64,6 +72,7 @@ impl Row {
         self.cases += other.cases;
         self.passed += other.passed;
         self.deviated += other.deviated;
+        self.not_run += other.not_run;
         self.failed += other.failed;
         self.forward.merge(other.forward);
         self.gradient.merge(other.gradient);
@@ -74,7 +83,9 @@ impl Seen {
     fn merge(&mut self, other: Self) {
         self.cases += other.cases;
         self.max_used = self.max_used.max(other.max_used);
-        if other.max_ulps > self.max_ulps {
+        // Of equals the first by name, whichever thread was faster.
+        let is_first = other.max_ulps == self.max_ulps && other.worst < self.worst && other.worst.is_some();
+        if other.max_ulps > self.max_ulps || is_first {
             self.max_ulps = other.max_ulps;
             self.worst = other.worst;
         }
@@ -98,6 +109,21 @@ pub struct Failure {
     pub case: String,
 }
 
+/// A deviation that cases needed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Deviated {
+    /// The op.
+    pub op: String,
+    /// The dtype of its data.
+    pub dtype: String,
+    /// Why.
+    pub reason: String,
+    /// What happens instead.
+    pub observed: String,
+    /// How many cases needed it.
+    pub cases: usize,
+}
+
 /// A device's results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceReport {
@@ -107,30 +133,32 @@ pub struct DeviceReport {
     pub name: String,
     /// Whether an emulator or a software adapter stands in for hardware.
     pub emulated: bool,
+    /// Its instruction set, compute capability or limits.
+    pub capability: String,
     /// The accuracy that it is held to.
     pub accuracy: String,
     /// By op, then dtype.
     pub rows: Vec<Row>,
+    /// Where it differs, as the table of deviations says.
+    pub deviations: Vec<Deviated>,
     /// What is wrong.
     pub failures: Vec<Failure>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({}): {}: {} [--replay '{}']", self.op, self.arguments, self.check, self.message, self.case)
+        write!(f, "{}({}): {}: {}", self.op, self.arguments, self.check, self.message)?;
+        if self.case.is_empty() { Ok(()) } else { write!(f, " [--replay '{}']", self.case) }
     }
 }
 
 impl fmt::Display for DeviceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = |count: fn(&Row) -> usize| self.rows.iter().map(count).sum::<usize>();
-        let (cases, passed, deviated) = (sum(|r| r.cases), sum(|r| r.passed), sum(|r| r.deviated));
-        write!(
-            f,
-            "{}: {cases} cases, {passed} passed, {deviated} deviated, {} failed",
-            self.device,
-            self.failures.len()
-        )?;
+        let [cases, passed, deviated, not_run, _] = self.counts();
+        let n_failures = self.failures.len();
+        let n = |n, what| format!("{n} {what}");
+        let states = [n(passed, "passed"), n(deviated, "deviated"), n(not_run, "not run"), n(n_failures, "failures")];
+        write!(f, "{}: {cases} cases: {}", self.device, states.join(", "))?;
         self.failures.iter().try_for_each(|failure| write!(f, "\n  {failure}"))
     }
 }
@@ -148,8 +176,10 @@ impl DeviceReport {
             device: info.label.clone(),
             name: info.name.clone(),
             emulated: !info.is_hardware,
+            capability: info.capability.clone(),
             accuracy: accuracy.to_string(),
             rows: Vec::new(),
+            deviations: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -162,13 +192,48 @@ impl DeviceReport {
         self.failures.extend(failure);
     }
 
-    /// Sorts, and turns deviations that nothing needed into failures.
-    pub(crate) fn finish(&mut self, device: &Device) {
+    /// Cases drawn, passed, deviated, not run and failed.
+    pub fn counts(&self) -> [usize; 5] {
+        self.rows.iter().fold([0; 5], |sum, row| {
+            let own = [row.cases, row.passed, row.deviated, row.not_run, row.failed];
+            std::array::from_fn(|i| sum[i] + own[i])
+        })
+    }
+
+    /// Where a promise is more than eight times looser than anything seen, over enough cases to tell. In f64 the
+    /// reference rounds as a device does, which says nothing.
+    pub fn warnings(&self) -> Vec<String> {
+        const ENOUGH: usize = 100;
+        let sides = |row: &'_ Row| [("forward", row.forward.clone()), ("gradient", row.gradient.clone())];
+        let rows = self.rows.iter().filter(|row| row.dtype != DType::F64.name());
+        let all = rows.flat_map(|row| sides(row).map(|(side, seen)| (row, side, seen)));
+        all.filter(|(_, _, seen)| seen.cases >= ENOUGH && seen.max_used > 0.0 && seen.max_used < 0.125)
+            .map(|(row, side, seen)| {
+                let (factor, cases) = (1.0 / seen.max_used, seen.cases);
+                format!(
+                    "{} {}: {side}: {factor:.0} times looser than anything seen in {cases} cases",
+                    row.op, row.dtype
+                )
+            })
+            .collect()
+    }
+
+    /// Sorts, lists the deviations, and turns those that nothing needed into failures.
+    pub(crate) fn finish(&mut self, device: &Device, table: &[Deviation]) {
         self.rows.sort_by(|a, b| (&a.op, &a.dtype).cmp(&(&b.op, &b.dtype)));
-        for row in self.rows.iter().filter(|row| row.deviated == 0) {
+        for row in &self.rows {
             let dtype = DType::ALL.into_iter().find(|d| d.name() == row.dtype);
-            let deviation = dtype.and_then(|dtype| deviations::of(&row.op, dtype, device.info()));
-            if let Some(deviation) = deviation {
+            let deviation = dtype.and_then(|dtype| deviations::of(table, &row.op, dtype, device.info()));
+            let Some(deviation) = deviation else { continue };
+            if row.passed < row.cases {
+                self.deviations.push(Deviated {
+                    op: row.op.clone(),
+                    dtype: row.dtype.clone(),
+                    reason: deviation.reason.to_string(),
+                    observed: deviation.observed.to_string(),
+                    cases: row.deviated + row.not_run,
+                });
+            } else {
                 self.failures.push(Failure {
                     op: row.op.clone(),
                     dtype: row.dtype.clone(),

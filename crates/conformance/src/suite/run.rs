@@ -1,6 +1,7 @@
 //! Runs every subject over its dtypes and layouts on a device.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +10,12 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use tensor_core::{DType, Device};
 
 use super::case::{Case, Subject, Trial};
-use super::check::{CHECKS, Verdict, rejected};
+use super::check::{CHECKS, Check, Verdict, rejected};
+use super::deviations::{self, DEVIATIONS, Deviation};
 use super::draw::Draw;
 use super::input::{Layout, mixed};
 use super::report::{DeviceReport, Failure, Row};
-use super::{deviations, pattern, probe, subject};
+use super::{pattern, probe, subject};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub struct Options {
     pub pattern: Option<String>,
     /// How many threads run cases.
     pub threads: usize,
+    /// Where the backend may differ; one from outside brings its own table.
+    pub deviations: &'static [Deviation],
     /// Whether one failure is enough: nothing new starts after it.
     pub stop_at_first: bool,
 }
@@ -33,7 +37,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { cases: 20_000, seed: 0, pattern: None, threads, stop_at_first: false }
+        Self { cases: 20_000, seed: 0, pattern: None, threads, deviations: DEVIATIONS, stop_at_first: false }
     }
 }
 
@@ -56,22 +60,17 @@ pub fn run(
     options: &Options,
     progress: impl Fn(usize, usize) + Sync,
 ) -> std::result::Result<DeviceReport, String> {
-    let subjects: Vec<&Subject> = subject::all().iter().filter(|s| is_match(options, s.name)).collect();
-    if subjects.is_empty() {
-        let pattern = options.pattern.as_deref().unwrap_or_default();
-        return Err(format!("no op matches {pattern:?}; `--list` names them"));
-    }
+    let subjects = matching(options.pattern.as_deref())?;
     let cells: Vec<Cell<'_>> = subjects.iter().flat_map(|s| cells(s)).collect();
     let per_cell = options.cases.div_ceil(cells.len().max(1)).max(1);
     let total = per_cell * cells.len();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let report = Mutex::new(DeviceReport::new(device));
-    let is_enough = || {
-        options.stop_at_first && !report.lock().unwrap_or_else(PoisonError::into_inner).failures.is_empty()
-    };
+    let is_enough =
+        || options.stop_at_first && !report.lock().unwrap_or_else(PoisonError::into_inner).failures.is_empty();
     let worker = || {
         while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !is_enough()) {
-            let (row, failure) = run_cell(device, cell, per_cell, options.seed);
+            let (row, failure) = run_cell(device, cell, per_cell, options);
             let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
             report.add(row, failure);
             progress(done.fetch_add(per_cell, Ordering::Relaxed) + per_cell, total);
@@ -79,7 +78,7 @@ pub fn run(
     };
     std::thread::scope(|scope| (0..options.threads.max(1)).for_each(|_| drop(scope.spawn(worker))));
     let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
-    report.finish(device);
+    report.finish(device, options.deviations);
     Ok(report)
 }
 
@@ -90,32 +89,43 @@ pub fn run(
 pub fn replay(device: &Device, case: &Case) -> Result<(Row, Option<Failure>), String> {
     let subject = subject::named(&case.subject).ok_or_else(|| format!("no op is called {:?}", case.subject))?;
     let mut row = Row::new(subject.name, case.dtype);
-    let failure = judge(device, subject, case, &mut row).err();
+    let failure = judge(device, subject, case, DEVIATIONS, &mut row).err();
     Ok((row, failure))
 }
 
-/// Whether a subject is asked for.
-fn is_match(options: &Options, name: &str) -> bool {
-    options.pattern.as_deref().is_none_or(|pattern| pattern.split(',').any(|p| pattern::is_like(p, name)))
+/// The subjects whose names fit a pattern, or one of several with commas between them.
+///
+/// # Errors
+/// If there is none.
+pub fn matching(pattern: Option<&str>) -> Result<Vec<&'static Subject>, String> {
+    let Some(pattern) = pattern else { return Ok(subject::all().iter().collect()) };
+    let is_match = |s: &&Subject| pattern.split(',').any(|pattern| pattern::is_like(pattern, s.name));
+    let found: Vec<&Subject> = subject::all().iter().filter(is_match).collect();
+    if found.is_empty() { Err(format!("no op matches {pattern:?}; `--list` names them")) } else { Ok(found) }
 }
 
-/// The dtypes that core accepts for the simplest call, in every layout.
-fn cells(subject: &Subject) -> Vec<Cell<'_>> {
-    let dtypes = DType::ALL.into_iter().filter_map(|dtype| {
+/// The dtypes that core accepts for the simplest call.
+pub(super) fn dtypes(subject: &Subject) -> impl Iterator<Item = DType> {
+    DType::ALL.into_iter().filter(|&dtype| {
         let call = (subject.draw)(&mut Draw::new(&[]), dtype);
-        let is_refused = probe::ops(&call, dtype).is_err_and(|error| error.is_dtype());
+        !probe::ops(&call, dtype).is_err_and(|error| error.is_dtype())
+    })
+}
+
+/// Those in every layout.
+fn cells(subject: &Subject) -> Vec<Cell<'_>> {
+    let in_layouts = |dtype| {
         // Without inputs there is no layout.
-        (!is_refused).then_some((dtype, if call.inputs.is_empty() { 1 } else { Layout::ALL.len() }))
-    });
-    let in_layouts =
-        |(dtype, n): (DType, usize)| Layout::ALL.into_iter().take(n).map(move |layout| Cell { subject, dtype, layout });
-    dtypes.flat_map(in_layouts).collect()
+        let n = if (subject.draw)(&mut Draw::new(&[]), dtype).inputs.is_empty() { 1 } else { Layout::ALL.len() };
+        Layout::ALL.into_iter().take(n).map(move |layout| Cell { subject, dtype, layout })
+    };
+    dtypes(subject).flat_map(in_layouts).collect()
 }
 
 /// Draws cases of a cell until one fails, which is shrunk.
-fn run_cell(device: &Device, cell: &Cell<'_>, n_cases: usize, seed: u64) -> (Row, Option<Failure>) {
+fn run_cell(device: &Device, cell: &Cell<'_>, n_cases: usize, options: &Options) -> (Row, Option<Failure>) {
     let name = cell.subject.name.bytes().fold(cell.dtype as u64 * 8 + cell.layout as u64, |h, b| mixed(h, b.into()));
-    let words: Vec<u8> = (0..4).flat_map(|i| mixed(seed ^ name, i).to_le_bytes()).collect();
+    let words: Vec<u8> = (0..4).flat_map(|i| mixed(options.seed ^ name, i).to_le_bytes()).collect();
     let config =
         Config { cases: n_cases as u32, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &words));
@@ -128,39 +138,46 @@ fn run_cell(device: &Device, cell: &Cell<'_>, n_cases: usize, seed: u64) -> (Row
         let is_shrinking = failure.borrow().is_some();
         let mut scratch = Row::new(cell.subject.name, cell.dtype);
         let seen = if is_shrinking { &mut scratch } else { &mut *row.borrow_mut() };
-        judge(device, cell.subject, &case, seen).map_err(|found| {
+        judge(device, cell.subject, &case, options.deviations, seen).map_err(|found| {
             *failure.borrow_mut() = Some(found);
             TestCaseError::fail("a check failed")
         })
     });
-    let failure = failure.into_inner();
+    let (failure, mut row) = (failure.into_inner(), row.into_inner());
+    row.not_run += n_cases.saturating_sub(row.cases);
+    row.cases = row.cases.max(n_cases);
     debug_assert!(matches!(&result, Ok(()) | Err(TestError::Fail(..))), "nothing is rejected");
-    (row.into_inner(), failure)
+    (row, failure)
 }
 
 /// Every check of one case. Calls that core rejects are judged by their error.
-fn judge(device: &Device, subject: &Subject, case: &Case, row: &mut Row) -> Result<(), Failure> {
+fn judge(device: &Device, subject: &Subject, case: &Case, table: &[Deviation], row: &mut Row) -> Result<(), Failure> {
     row.cases += 1;
     let trial = Trial::new(subject, case);
     let used = trial.as_ref().map_or(N_CHOICES, |trial| trial.n_choices).min(case.choices.len());
     let case = &Case { choices: case.choices[..used].to_vec(), ..case.clone() };
+    let mut is_declined = false;
     let result = match &trial {
         Err(error) => rejected(subject, case, device, error).map_err(|message| ("error", message)),
-        Ok(trial) => CHECKS.iter().try_for_each(|check| match (check.run)(trial, device) {
+        Ok(trial) => CHECKS.iter().try_for_each(|check| match guarded(check, trial, device) {
             Verdict::Passed(agreement) => {
                 row.see(check.is_gradient, &agreement, case);
                 Ok(())
             }
             Verdict::Inapplicable => Ok(()),
-            Verdict::Unsupported(message) | Verdict::Failed(message) => Err((check.name, message)),
+            Verdict::Unsupported(message) => {
+                is_declined = true;
+                Err((check.name, message))
+            }
+            Verdict::Failed(message) => Err((check.name, message)),
         }),
     };
     let Err((check, message)) = result else {
         row.passed += 1;
         return Ok(());
     };
-    if deviations::of(subject.name, case.dtype, device.info()).is_some() {
-        row.deviated += 1;
+    if deviations::of(table, subject.name, case.dtype, device.info()).is_some() {
+        *(if is_declined { &mut row.not_run } else { &mut row.deviated }) += 1;
         return Ok(());
     }
     row.failed += 1;
@@ -171,5 +188,13 @@ fn judge(device: &Device, subject: &Subject, case: &Case, row: &mut Row) -> Resu
         arguments: trial.map_or_else(|_| String::new(), |trial| trial.described()),
         message,
         case: case.to_string(),
+    })
+}
+
+/// A check, whose panic is a failure like any other.
+fn guarded(check: &Check, trial: &Trial, device: &Device) -> Verdict {
+    catch_unwind(AssertUnwindSafe(|| (check.run)(trial, device))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Verdict::Failed(format!("panics: {}", text.unwrap_or("without a message")))
     })
 }

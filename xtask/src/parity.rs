@@ -1,0 +1,25 @@
+//! `cargo xtask parity`: the package `parity`, built and run with every backend.
+
+use crate::process::{Result, cargo};
+use std::ffi::OsString;
+use std::process::{ExitCode, Stdio};
+
+/// Hold every device to the ops' contracts; `parity --help` says more
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    /// What the program is given
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
+    options: Vec<OsString>,
+}
+
+/// How cargo runs the program. Not in release: integer overflow in a kernel is a panic, which the suite reports.
+pub(crate) const PARITY: [&str; 5] = ["run", "--quiet", "--package=parity", "--features=cuda,wgpu", "--"];
+
+/// The program's own exit status: 1 for failures, 2 for a request that cannot be met.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let mut command = cargo(PARITY);
+    let status = command.args(&args.options).stdin(Stdio::null()).status();
+    let code = status.map_err(|e| format!("cargo did not start: {e}"))?.code();
+    Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
