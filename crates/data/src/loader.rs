@@ -245,7 +245,7 @@ impl<D: Dataset, C: Collate<D>> DataLoader<D, C> {
             *cursor = Cursor { now: start, next: Position { pass: start.pass + 1, batch: 0 } };
             start
         };
-        let depth = self.prefetch.unwrap_or((2 * self.workers).max(self.uploads.into()));
+        let depth = self.prefetch.unwrap_or(self.workers.saturating_mul(2).max(self.uploads.into()));
         let threads = self.workers.max((depth > 0).into());
         Batches::start(|| self.job(start), self.cursor.clone(), start, threads, depth)
     }

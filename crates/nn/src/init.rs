@@ -159,7 +159,8 @@ impl Init {
         match *self {
             Self::Constant(value) => Tensor::full(&shape, value, place),
             Self::Identity => {
-                let mut values = vec![0.0; shape.len()];
+                let mut values = room(&shape)?;
+                values.resize(shape.len(), 0.0);
                 let [rows, columns, kernel @ ..] = &shape[..] else { return Err(too_few_axes("identity", &shape)) };
                 let taps: usize = kernel.iter().product();
                 let centre = kernel.iter().fold(0, |centre, &k| centre * k + k / 2);
@@ -171,6 +172,7 @@ impl Init {
             Self::Uniform { low, high } => Tensor::uniform(low, high, &shape, place),
             Self::Normal { mean, std } => Tensor::normal(mean, std, &shape, place),
             Self::TruncatedNormal { mean, std, low, high } => {
+                drop(room(&shape)?);
                 from_f64(&truncated_normal::draw(shape.len(), mean, std, low, high)?, &shape, place)
             }
             Self::ScaledUniform { fan, gain } => {
@@ -183,10 +185,20 @@ impl Init {
                     [] | [_] => return Err(too_few_axes("orthogonal", &shape)),
                     [rows, ref rest @ ..] => (rows, rest.iter().product()),
                 };
+                drop(room(&shape)?);
                 from_f64(&orthogonal::draw(rows, columns, gain), &shape, place)
             }
         }
     }
+}
+
+/// Memory of the host for values that are drawn there.
+fn room(shape: &Shape) -> Result<Vec<f64>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(shape.len()).map_err(|error| {
+        Error::out_of_memory("init", format!("the values do not fit into memory: shape {shape}")).with_source(error)
+    })?;
+    Ok(values)
 }
 
 /// How many inputs one output of a weight [out, in, kernel…] has, and how many outputs one input: in·taps and out·taps.

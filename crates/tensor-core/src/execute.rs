@@ -51,6 +51,9 @@ fn run(device: &Device, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let record = op.record();
     let metas: SmallVec<[Meta; 4]> = inputs.iter().map(|x| x.meta()).collect();
     let outputs = record.infer(&metas)?;
+    for meta in &outputs {
+        meta.shape.check_len(|| record.name().to_string())?;
+    }
     match device.backend().supports(op, &metas) {
         Support::Native => {}
         Support::Decompose => {

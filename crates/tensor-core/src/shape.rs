@@ -1,5 +1,6 @@
 //! Shapes, what can be written where a shape is expected, and broadcasting.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
@@ -30,6 +31,16 @@ impl Shape {
     /// The number of elements: the product of the sizes, 1 for a scalar.
     pub fn len(&self) -> usize {
         self.0.iter().product()
+    }
+
+    /// An error naming `op` if the elements are too many to be counted. Empty axes count as 1, so that the number of
+    /// elements along the others fits too.
+    pub(crate) fn check_len<O: Into<Cow<'static, str>>>(&self, op: impl FnOnce() -> O) -> Result<()> {
+        let len = self.0.iter().try_fold(1usize, |len, &n| len.checked_mul(n.max(1)));
+        match len.and_then(|len| isize::try_from(len).ok()) {
+            Some(_) => Ok(()),
+            None => Err(Error::shape(op(), format!("the number of elements overflows: shape {self}"))),
+        }
     }
 
     /// Whether some axis has size 0.
@@ -118,7 +129,7 @@ impl<const N: usize> PartialEq<[usize; N]> for Shape {
 
 /// An integer that can stand for one size; −1 asks `reshape` to work it out.
 pub trait Dim: Copy {
-    /// The size as i64; a size past i64 gives i64::MAX, which no shape accepts.
+    /// The size as i64; a size past i64 gives i64::MAX.
     fn dim(self) -> i64;
 }
 
@@ -146,16 +157,11 @@ pub trait IntoShape {
         Self: Sized,
     {
         let dims = self.into_dims();
-        let mut len = 1i64;
-        for &d in &dims {
-            if d < 0 {
-                return Err(Error::shape(op, format!("a size is negative: shape {dims:?}")));
-            }
-            len = len
-                .checked_mul(d.max(1))
-                .ok_or_else(|| Error::shape(op, format!("the number of elements overflows: shape {dims:?}")))?;
+        if dims.iter().any(|&d| d < 0) {
+            return Err(Error::shape(op, format!("a size is negative: shape {dims:?}")));
         }
-        Ok(dims.iter().map(|&d| d as usize).collect())
+        let shape: Shape = dims.iter().map(|&d| d as usize).collect();
+        shape.check_len(|| op).map(|()| shape)
     }
 }
 

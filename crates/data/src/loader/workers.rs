@@ -25,7 +25,7 @@ impl<T: Send + 'static> Workers<T> {
         make: impl Fn(usize) -> Result<T> + Send + Sync + 'static,
     ) -> Result<Self> {
         let make = Arc::new(make);
-        let n = n.min(range.len());
+        let (n, depth) = (n.min(range.len()), depth.min(range.len()));
         let mut workers = Self { first: range.start, channels: Vec::with_capacity(n), threads: Vec::with_capacity(n) };
         for worker in 0..n {
             // Besides what its channel holds, a worker has one in hand.

@@ -20,7 +20,7 @@ impl Record for Concat {
             return Err(Error::shape("cat", "needs at least one tensor: got none"));
         };
         axis_in("cat", self.axis, first.shape.rank())?;
-        let mut len = 0;
+        let mut len = 0usize;
         for (i, x) in inputs.iter().enumerate() {
             same_dtype("cat", ("tensor 0", first.dtype), (&format!("tensor {i}"), x.dtype))?;
             let fits = x.shape.rank() == first.shape.rank()
@@ -31,7 +31,8 @@ impl Record for Concat {
                     format!("sizes differ off axis {}: tensor 0 {}, tensor {i} {}", self.axis, first.shape, x.shape),
                 ));
             }
-            len += x.shape[self.axis];
+            // Too long a result is found when its elements are counted.
+            len = len.saturating_add(x.shape[self.axis]);
         }
         let shape = first.shape.iter().enumerate().map(|(a, &n)| if a == self.axis { len } else { n }).collect();
         one(shape, first.dtype)

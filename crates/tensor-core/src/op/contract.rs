@@ -119,6 +119,12 @@ impl Contract {
         Self { dtypes, edges: SUM_EDGES, tolerance: Tolerance::Sum { scale: 1.0 }, ..Self::exact() }
     }
 
+    /// Sums of products with zeros around and between them, which a backend may multiply or leave out: infinity and NaN
+    /// against them is either NaN or nothing.
+    pub(super) const fn padded_sums(dtypes: &'static [DType]) -> Self {
+        Self { edges: &[Edge::Zero, Edge::Subnormal], ..Self::sums(dtypes) }
+    }
+
     /// A product of many factors, which are drawn near 1.
     pub(super) const fn products(dtypes: &'static [DType]) -> Self {
         Self {

@@ -43,8 +43,18 @@ impl Window {
         }
         (0..self.rank())
             .map(|i| {
-                let span = (kernel[i] - 1) * self.dilation[i] + 1;
-                let padded = input[i] + self.before[i] + self.after[i];
+                let (before, after, dilation) = (self.before[i], self.after[i], self.dilation[i]);
+                let span = (kernel[i] - 1).checked_mul(dilation).and_then(|n| n.checked_add(1));
+                let padded = input[i].checked_add(before).and_then(|n| n.checked_add(after));
+                let (Some(span), Some(padded)) = (span, padded) else {
+                    return Err(Error::shape(
+                        op,
+                        format!(
+                            "the sizes overflow: input {}, kernel {}, padding ({before}, {after}), dilation {dilation} on spatial axis {i}",
+                            input[i], kernel[i]
+                        ),
+                    ));
+                };
                 if padded < span {
                     return Err(Error::shape(
                         op,
@@ -84,7 +94,7 @@ impl Conv {
                 ),
             ));
         }
-        if self.groups == 0 || x[1] != w[1] * self.groups || !w[0].is_multiple_of(self.groups) {
+        if self.groups == 0 || w[1].checked_mul(self.groups) != Some(x[1]) || !w[0].is_multiple_of(self.groups) {
             return Err(Error::shape(
                 op,
                 format!(
@@ -115,7 +125,7 @@ impl Record for Conv {
     }
 
     fn contract(&self) -> Contract {
-        Contract::sums(&DType::FLOATS)
+        Contract::padded_sums(&DType::FLOATS)
     }
 
     fn keeps(&self) -> Keeps {
@@ -155,7 +165,8 @@ impl Record for ConvInputGrad {
                 format!("shapes do not fit: grad {}, weight {}", g.shape, w.shape),
             ));
         };
-        let x: Shape = [n, c * self.conv.groups].into_iter().chain(self.spatial.iter().copied()).collect();
+        let x: Shape =
+            [n, c.saturating_mul(self.conv.groups)].into_iter().chain(self.spatial.iter().copied()).collect();
         let expected = self.conv.shape("conv_input_grad", &x, &w.shape)?;
         if expected != g.shape {
             return Err(Error::shape("conv_input_grad", format!("grad must be {expected}: grad {}", g.shape)));
@@ -164,7 +175,7 @@ impl Record for ConvInputGrad {
     }
 
     fn contract(&self) -> Contract {
-        Contract::sums(&DType::FLOATS)
+        Contract::padded_sums(&DType::FLOATS)
     }
 
     fn keeps(&self) -> Keeps {
@@ -207,7 +218,7 @@ impl Record for ConvWeightGrad {
     }
 
     fn contract(&self) -> Contract {
-        Contract::sums(&DType::FLOATS)
+        Contract::padded_sums(&DType::FLOATS)
     }
 
     fn keeps(&self) -> Keeps {

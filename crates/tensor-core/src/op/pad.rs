@@ -41,10 +41,15 @@ impl Record for Pad {
                 ),
             ));
         }
-        let shape = (0..rank)
-            .map(|a| self.before[a] + x.shape[a] + x.shape[a].saturating_sub(1) * self.interior[a] + self.after[a])
-            .collect();
-        one(shape, x.dtype)
+        let size = |a: usize| {
+            let spread = x.shape[a].saturating_sub(1).checked_mul(self.interior[a])?.checked_add(x.shape[a])?;
+            spread.checked_add(self.before[a])?.checked_add(self.after[a])
+        };
+        let shape = (0..rank).map(size).collect::<Option<Dims>>().ok_or_else(|| {
+            let pairs: Vec<_> = self.before.iter().zip(&self.after).collect();
+            Error::shape("pad", format!("the sizes overflow: input {}, pairs {pairs:?}", x.shape))
+        })?;
+        one(shape.into(), x.dtype)
     }
 
     fn contract(&self) -> Contract {

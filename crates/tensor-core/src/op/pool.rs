@@ -46,7 +46,7 @@ impl Pool {
         }
         for (axis, &k) in self.kernel.iter().enumerate() {
             let (before, after) = (self.window.before[axis], self.window.after[axis]);
-            if 2 * before.max(after) > k {
+            if before.max(after) > k / 2 {
                 return Err(Error::value(
                     op,
                     format!(

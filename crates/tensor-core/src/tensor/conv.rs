@@ -119,8 +119,20 @@ impl Tensor {
                 ));
             }
             let n = self.dims()[i + 2];
-            let reach = n.saturating_sub(1) * window.stride[i] + window.dilation[i] * kernel[i].saturating_sub(1) + 1;
-            let (whole, cut) = (reach + extra[i], window.before[i] + window.after[i]);
+            let whole = || {
+                let windows = n.saturating_sub(1).checked_mul(window.stride[i])?;
+                let span = window.dilation[i].checked_mul(kernel[i].saturating_sub(1))?.checked_add(1)?;
+                windows.checked_add(span)?.checked_add(extra[i])
+            };
+            let (Some(whole), Some(cut)) = (whole(), window.before[i].checked_add(window.after[i])) else {
+                return Err(Error::shape(
+                    op,
+                    format!(
+                        "the sizes overflow: input {n}, kernel {}, stride {}, padding ({}, {}), dilation {} on spatial axis {i}",
+                        kernel[i], window.stride[i], window.before[i], window.after[i], window.dilation[i]
+                    ),
+                ));
+            };
             if n == 0 || whole < cut {
                 return Err(Error::shape(
                     op,

@@ -160,11 +160,14 @@ impl Tensor {
     /// # Errors
     /// If this is neither a vector nor a matrix.
     pub fn diag(&self, k: i64) -> Result<Tensor> {
-        let (down, right) = ((-k).max(0) as usize, k.max(0) as usize);
+        let (down, right) = (k.min(0).unsigned_abs() as usize, k.max(0) as usize);
         match *self.dims() {
             [n] => {
                 // The elements of a diagonal lie one row and one column apart.
-                let side = n + down + right;
+                let side = n.checked_add(down.max(right)).filter(|side| side.checked_mul(*side).is_some());
+                let side = side.ok_or_else(|| {
+                    Error::shape("diag", format!("the number of elements overflows: input {}, k {k}", self.shape()))
+                })?;
                 let (total, start) = (side * side, (down * side + right).min(side * side));
                 let span = if n == 0 { 0 } else { (n - 1) * (side + 1) + 1 };
                 let pad = Pad {

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToIncl
 
 use smallvec::SmallVec;
 
-use crate::{Dim, Dims, Error, IntoAxes, IntoAxis, IntoAxisRange, IntoShape, Movement, Result, Shape, Tensor};
+use crate::{Dim, Dims, Error, IntoAxes, IntoAxis, IntoAxisRange, IntoShape, Movement, Result, Tensor};
 
 /// A range of positions along an axis: `a..b`, `a..`, `..b`, `a..=b` or `..`; a negative bound counts from the end.
 pub trait IntoRange {
@@ -97,7 +97,8 @@ impl Tensor {
             Some(known) if known == len => 1,
             _ => return fail("the number of elements differs"),
         };
-        let shape: Shape = written.iter().map(|&d| if d == -1 { missing } else { d } as usize).collect();
+        let dims: SmallVec<[i64; 4]> = written.iter().map(|&d| if d == -1 { missing } else { d }).collect();
+        let shape = dims.as_slice().into_shape("reshape")?;
         if shape == *self.shape() { Ok(self.clone()) } else { self.view(&Movement::Reshape(shape)) }
     }
 
@@ -249,6 +250,9 @@ impl Tensor {
         let range = resolve("slice", range, self.dims()[axis])?;
         let len = range.len().div_ceil(step.unsigned_abs());
         let start = if step > 0 { range.start } else { range.end.saturating_sub(1) };
+        // A longer step leaves the range just as well.
+        let longest = range.len().max(1) as isize;
+        let step = step.clamp(-longest, longest);
         self.cut(axis, start, len, step)
     }
 
@@ -287,7 +291,7 @@ impl Tensor {
     pub fn split(&self, sizes: &[usize], axis: impl IntoAxis) -> Result<Vec<Tensor>> {
         let axis = axis.resolve_axis("split", self.rank())?;
         let size = self.dims()[axis];
-        if sizes.iter().sum::<usize>() != size {
+        if sizes.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)) != Some(size) {
             return Err(Error::shape(
                 "split",
                 format!("the sizes must add up to the axis: sizes {sizes:?}, size {size} on axis {axis}"),
@@ -319,7 +323,13 @@ impl Tensor {
         let dims: SmallVec<[usize; 4]> = std::iter::repeat_n(1, lead).chain(self.dims().iter().copied()).collect();
         let spaced: Dims = dims.iter().flat_map(|&n| [1, n]).collect();
         let repeated: Dims = dims.iter().zip(counts.iter()).flat_map(|(&n, &r)| [r, n]).collect();
-        let merged: Dims = dims.iter().zip(counts.iter()).map(|(&n, &r)| n * r).collect();
+        let merged: Option<Dims> = dims.iter().zip(counts.iter()).map(|(&n, &r)| n.checked_mul(r)).collect();
+        let Some(merged) = merged.filter(|merged| merged.as_slice().into_shape("repeat").is_ok()) else {
+            return Err(Error::shape(
+                "repeat",
+                format!("the number of elements overflows: input {}, counts {counts}", self.shape()),
+            ));
+        };
         self.reshape(&spaced[..])?.expand(&repeated[..])?.reshape(&merged[..])
     }
 }

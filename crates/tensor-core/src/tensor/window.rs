@@ -106,7 +106,7 @@ pub(super) fn window(
             ));
         }
         Padding::Same => {
-            let total = |i: usize| dilation[i] * kernel[i].saturating_sub(1);
+            let total = |i: usize| dilation[i].saturating_mul(kernel[i].saturating_sub(1));
             ((0..rank).map(|i| total(i) / 2).collect(), (0..rank).map(|i| total(i).div_ceil(2)).collect())
         }
     };
