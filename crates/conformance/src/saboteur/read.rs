@@ -105,7 +105,8 @@ fn misread(fault: Fault, layout: &Layout) -> Layout {
         Fault::IgnoresAnOffset if strides.iter().all(|&s| s >= 0) => Layout::from_parts(shape, strides.into(), 0),
         Fault::IgnoresASign if !layout.is_empty() => {
             let back = strides.iter().zip(shape.iter()).map(|(&s, &n)| s.min(0) * (n as isize - 1)).sum();
-            let offset = layout.offset().checked_add_signed(back).expect("invariant: a layout stays inside its storage");
+            let offset =
+                layout.offset().checked_add_signed(back).expect("invariant: a layout stays inside its storage");
             Layout::from_parts(shape, strides.iter().map(|s| s.abs()).collect(), offset)
         }
         _ => layout.clone(),
