@@ -322,6 +322,12 @@ fn training() -> Result<()> {
 
     assert!(slope.allclose(&(2.0 * &x), 1e-6, 0.0)?);
 
+    // pytorch: torch.autograd.gradcheck(f, x)
+    // flux: FiniteDifferences.grad(central_fdm(2, 1), f, x)[1]
+    let by_differences = nn::numerical_gradient(|x| x.square()?.sum(..), &x)?;
+
+    assert!(by_differences.allclose(&slope, 1e-2, 1e-2)?);
+
     // pytorch: x.detach()
     // flux: ChainRulesCore.ignore_derivatives(x)
     let constant = x.stop_gradient();
