@@ -8,7 +8,7 @@ use tensor_core::op::{Normalize, NormalizeGrad};
 use tensor_core::{Meta, Result, Storages, Support, Tensor};
 
 use super::dense::dense;
-use super::number::{Arithmetic, Float, for_float};
+use super::number::{Arithmetic, Float, by_halves, for_float};
 use crate::eval::Stored;
 use crate::simd::{self, Kernel};
 use crate::{Context, threads};
@@ -166,7 +166,7 @@ where
         for chunk in chunks {
             (0..SIDES).for_each(|side| add(side, &chunk[side]));
         }
-        [sums.iter().sum(), squares.iter().sum()]
+        [by_halves(sums, f64::plus), by_halves(squares, f64::plus)]
     }
 }
 
@@ -308,7 +308,7 @@ where
                 *product = product.plus(g.load().times(y.load()));
             }
             for (total, lanes) in totals.iter_mut().zip(lanes) {
-                *total += lanes.iter().map(|lane| lane.to_total()).sum::<f64>();
+                *total += by_halves(lanes.map(Arithmetic::to_total), f64::plus);
             }
         }
         totals

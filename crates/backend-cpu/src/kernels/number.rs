@@ -40,6 +40,19 @@ pub(crate) trait Float: Arithmetic<Total = f64> + Real {}
 impl Float for f32 {}
 impl Float for f64 {}
 
+/// Values that were folded side by side as one, by halves: a fixed order, in few steps that wait for each other.
+#[inline(always)]
+pub(crate) fn by_halves<const N: usize, T: Copy>(mut values: [T; N], fold: impl Fn(T, T) -> T) -> T {
+    let mut half = N / 2;
+    while half > 0 {
+        for i in 0..half {
+            values[i] = fold(values[i], values[i + half]);
+        }
+        half /= 2;
+    }
+    values[0]
+}
+
 /// Runs an expression with `$t` as the element type of a float dtype; core lets no other dtype through.
 macro_rules! for_float {
     ($dtype:expr, $t:ident => $body:expr) => {

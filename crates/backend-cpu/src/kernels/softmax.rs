@@ -5,7 +5,7 @@ use tensor_core::{Meta, Result, Storages, Tensor, math};
 
 use super::dense::dense;
 use super::lanes::Lanes;
-use super::number::{Arithmetic, Float, for_float};
+use super::number::{Arithmetic, Float, by_halves, for_float};
 use crate::eval::{Stored, narrow, widen};
 use crate::simd::{self, Kernel};
 use crate::{Context, threads};
@@ -16,7 +16,7 @@ mod tests;
 /// Elements that one piece of spread work makes.
 const PIECE: usize = 8192;
 /// Running sums side by side, added up in a fixed order.
-pub(super) const SIDES: usize = 16;
+const SIDES: usize = 16;
 
 /// Each lane its softmax.
 pub(crate) fn run(op: &Softmax, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
@@ -79,7 +79,16 @@ pub(super) fn max<L: Arithmetic>(x: &[L]) -> L {
         }
     }
     sides.iter_mut().zip(rest).for_each(|(side, &v)| *side = side.larger(v));
-    sides.iter().fold(L::LOWEST, |top, &v| top.larger(v))
+    by_halves(sides, L::larger)
+}
+
+/// e^(x − shift). What vanishes, as behind a mask, is not computed: underflow takes processors a hundred times as long.
+#[inline(always)]
+fn exponential<L: Float>(x: L, shift: L) -> L {
+    let below = x - shift;
+    let vanishes = below < L::constant(if size_of::<L>() == 4 { -104.0 } else { -746.0 });
+    let e = math::exp(if vanishes { L::ZERO } else { below });
+    if vanishes { L::ZERO } else { e }
 }
 
 /// Σ e^(x − shift), each term also put into `out`. Long sums are added up in f64.
@@ -91,7 +100,7 @@ pub(super) fn exponentials<L: Float>(x: &[L], shift: L, out: &mut [L]) -> L {
         let ((chunks, rest), (outs, out_rest)) = (x.as_chunks::<SIDES>(), out.as_chunks_mut::<SIDES>());
         for (chunk, out) in chunks.iter().zip(outs) {
             for ((side, out), &x) in sides.iter_mut().zip(out).zip(chunk) {
-                *out = math::exp(x - shift);
+                *out = exponential(x, shift);
                 *side = side.plus(*out);
             }
         }
@@ -99,26 +108,13 @@ pub(super) fn exponentials<L: Float>(x: &[L], shift: L, out: &mut [L]) -> L {
             // As many more as make a chunk: whole vectors are faster than single elements.
             let mut chunk = [shift; SIDES];
             chunk[..rest.len()].copy_from_slice(rest);
-            chunk.iter_mut().for_each(|x| *x = math::exp(*x - shift));
+            chunk.iter_mut().for_each(|x| *x = exponential(*x, shift));
             out_rest.copy_from_slice(&chunk[..rest.len()]);
             sides.iter_mut().zip(&*out_rest).for_each(|(side, &e)| *side = side.plus(e));
         }
-        sum += total(sides).to_total();
+        sum += by_halves(sides, L::plus).to_total();
     }
     L::from_total(sum)
-}
-
-/// Running sums added up by halves.
-#[inline(always)]
-pub(super) fn total<L: Arithmetic>(mut sides: [L; SIDES]) -> L {
-    let mut n = SIDES / 2;
-    while n > 0 {
-        for i in 0..n {
-            sides[i] = sides[i].plus(sides[i + n]);
-        }
-        n /= 2;
-    }
-    sides[0]
 }
 
 #[inline(always)]
@@ -145,7 +141,7 @@ fn columns<L: Float>(x: &[L], out: &mut [L], lanes: &Lanes, log: bool) {
     let mut sum = vec![0f64; inner];
     for (x, out) in x.chunks_exact(inner).zip(out.chunks_exact_mut(inner)) {
         for (((out, &x), &top), sum) in out.iter_mut().zip(x).zip(&top).zip(&mut sum) {
-            *out = math::exp(x - top);
+            *out = exponential(x, top);
             *sum += out.to_total();
         }
     }

@@ -9,7 +9,7 @@ use tensor_core::op::ReduceKind;
 
 use super::Source;
 use crate::eval::{Worker, widen};
-use crate::kernels::number::Arithmetic;
+use crate::kernels::number::{Arithmetic, by_halves};
 use crate::simd::{self, Kernel};
 
 /// Elements that are folded before they are added to the totals; also what a producer computes at a time.
@@ -212,14 +212,7 @@ impl<F: Fold, L: Arithmetic> Kernel for FoldRows<'_, F, L> {
                         *lane = F::fold(*lane, x);
                     }
                 }
-                let mut half = LANES / 2;
-                while half > 0 {
-                    for i in 0..half {
-                        lanes[i] = F::fold(lanes[i], lanes[i + half]);
-                    }
-                    half /= 2;
-                }
-                sum = lanes[0];
+                sum = by_halves(lanes, F::fold);
             }
             for &x in rest {
                 sum = F::fold(sum, x);
