@@ -1,5 +1,5 @@
 //! The product of two matrices of any strides: the right-hand side is cut into panels as wide as a tile of registers,
-//! packed unless it can be read in place, and tiles run down the rows.
+//! read in place where its rows are contiguous, else packed, and tiles run down the rows.
 //!
 //! Every element of the result is one sum in order of k, so neither the cut nor the number of threads shows in its
 //! bits. Measured against `matrixmultiply` on one thread with AVX-512: 1.2 to 1.4 times as fast, as packing is shared
@@ -10,7 +10,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 use tensor_core::Result;
 
-use super::number::{Arithmetic, Float};
+use super::number::{Arithmetic, Float, by_halves};
 use crate::simd::{self, Lhs, Offsets, Product, Rhs, TileShape};
 use crate::{Buffer, Context, threads};
 
@@ -74,14 +74,13 @@ pub(crate) trait Gemm: Arithmetic {
 /// Writes some rows of a product, all their elements.
 pub(crate) type Compute<'a, T> = &'a dyn Fn(&mut [T]) -> Result<()>;
 
-/// Rows of the left-hand side that stay in the second-level cache while panels pass.
-const MAX_BLOCK_ROWS: usize = 128;
-/// Products that are summed before the result goes to memory.
-const MAX_DEPTH: usize = 1024;
-/// A right-hand side that spans no more than this is read in place.
-const IN_PLACE_BYTES: usize = 256 << 10;
-/// Elements no further apart than this are read in place.
-const NEAR_BYTES: usize = 2 << 10;
+/// Rows of the left-hand side that stay in the second-level cache while panels pass; with fewer, a panel would come
+/// from afar too often.
+const BLOCK_ROWS: Range<usize> = 64..128;
+/// Products that are summed before the result goes to memory: a panel then stays near the first-level cache.
+const MAX_DEPTH: usize = 256;
+/// Rows of the right-hand side that span more than this at a time fall on too few lines of the caches.
+const IN_PLACE_BYTES: usize = 2 << 20;
 /// Rows of the highest tile.
 pub(crate) const MAX_ROWS: usize = 8;
 
@@ -130,8 +129,9 @@ fn product<T: Gemm + Float + Product, O: Send>(
         return write(0, out, &|c| by_columns(job, c, work, cx));
     }
     let right = Right::new(job, 0..job.n, work, cx)?;
-    let n_blocks = if n_threads == 1 { 1 } else { (work / 20_000).clamp(1, 4 * n_threads) };
-    let block_rows = job.m.div_ceil(n_blocks).next_multiple_of(tile.rows).min(MAX_BLOCK_ROWS);
+    let most = job.m.div_ceil(BLOCK_ROWS.start).clamp(n_threads, 4 * n_threads);
+    let n_blocks = if n_threads == 1 { 1 } else { (work / 20_000).clamp(1, most) };
+    let block_rows = job.m.div_ceil(n_blocks).next_multiple_of(tile.rows).min(BLOCK_ROWS.end);
     let blocks = out.chunks_mut(block_rows * job.n).enumerate();
     threads::try_for_each(work, blocks, |(i, block)| {
         let first = i * block_rows;
@@ -182,10 +182,9 @@ impl<'a, T: Float + Product> Left<'a, T> {
     fn new(job: Job<'a, T>, rows: Range<usize>, cx: &Context<'_>) -> Result<Self> {
         let (k, n_rows) = (job.k, rows.len());
         let a = job.lhs.from(rows.start, 0);
-        let height = T::tile().rows;
-        // Down a column a panel reads a few elements of every line: not from another page each time.
-        let is_near = a.col.unsigned_abs() * size_of::<T>() <= NEAR_BYTES || job.n <= 2 * T::tile().cols;
-        if k == 0 || a.row >= 0 && a.col >= 0 && (a.col == 1 || a.row == 1 && is_near) {
+        let TileShape { rows: height, cols: width, .. } = T::tile();
+        // Down a column a panel reads a few elements of every line: for few panels only.
+        if k == 0 || a.row >= 0 && a.col >= 0 && (a.col == 1 || a.row == 1 && job.n <= width) {
             return Ok(Self { k, n_rows, form: Form::InPlace(a) });
         }
         let mut packed = cx.take::<T>(k * n_rows.next_multiple_of(height))?;
@@ -235,7 +234,7 @@ impl<'a, T: Float + Product> Right<'a, T> {
         let b = job.rhs.from(0, cols.start);
         let rest = columns::<T>(n_cols).last().filter(|last| last.len() % lanes != 0);
         let n_whole = rest.as_ref().map_or(n_cols, |rest| rest.start);
-        let spans = k * b.row.unsigned_abs() * size_of::<T>();
+        let spans = k.min(MAX_DEPTH) * b.row.unsigned_abs() * size_of::<T>();
         let in_place = b.col == 1 && b.row >= 0 && (spans <= IN_PLACE_BYTES || job.m <= height);
         let whole = if k == 0 || in_place || n_whole == 0 {
             Form::InPlace(b)
@@ -415,14 +414,7 @@ impl<T: Float> simd::Kernel for Dots<'_, '_, T> {
             for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
                 *lane = lane.plus(x.times(y));
             }
-            let mut half = LANES / 2;
-            while half > 0 {
-                for i in 0..half {
-                    lanes[i] = lanes[i].plus(lanes[i + half]);
-                }
-                half /= 2;
-            }
-            *sum = sum.plus(lanes[0]);
+            *sum = sum.plus(by_halves(lanes, T::plus));
         }
     }
 }
