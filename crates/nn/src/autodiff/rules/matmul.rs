@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use tensor_core::op::MatMul;
-use tensor_core::{Expr, Meta, Result, Shape, Tensor};
+use tensor_core::{Expr, Meta, Result, Tensor};
 
 use super::elementwise::{self, pull};
 use super::{Operand, Step, unbroadcast, zeros};
@@ -42,17 +42,26 @@ pub(super) fn matmul(matmul: &MatMul, step: &mut Step<'_>) -> Result<()> {
         step.give(0, unbroadcast(&h.matmul(&step.input(1).transpose(-2, -1)?)?, step.shape(0))?)?;
     }
     if step.wants(1) {
-        step.give(1, by_rhs(step.input(0), &h, step.shape(1))?)?;
+        step.give(1, by_rhs(step.input(0), &h, &step.inputs[1])?)?;
     }
     Ok(())
 }
 
 /// lᵀ·h, summed over the batch where the right operand has none: then as one product.
-fn by_rhs(lhs: &Tensor, h: &Tensor, shape: &Shape) -> Result<Tensor> {
+///
+/// It lies in memory as the operand does, so that a weight's gradient is read in order. One whose value was not kept
+/// is taken for a transposed weight.
+fn by_rhs(lhs: &Tensor, h: &Tensor, rhs: &Operand) -> Result<Tensor> {
+    let shape = rhs.shape();
+    let is_transposed = rhs.value().is_none_or(|rhs| rhs.layout().strides()[rhs.rank() - 2] == 1);
+    let product = |lhs: &Tensor, h: &Tensor| match is_transposed {
+        true => h.transpose(-2, -1)?.matmul(lhs)?.transpose(-2, -1),
+        false => lhs.transpose(-2, -1)?.matmul(h),
+    };
     let is_batched = shape[..shape.rank() - 2].iter().any(|&n| n != 1);
     if is_batched || h.rank() == 2 || lhs.shape()[..lhs.rank() - 1] != h.shape()[..h.rank() - 1] {
-        return unbroadcast(&lhs.transpose(-2, -1)?.matmul(h)?, shape);
+        return unbroadcast(&product(lhs, h)?, shape);
     }
     let rows = |x: &Tensor| x.flatten(..-1);
-    rows(lhs)?.t()?.matmul(&rows(h)?)?.reshape(shape)
+    product(&rows(lhs)?, &rows(h)?)?.reshape(shape)
 }
