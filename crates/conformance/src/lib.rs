@@ -10,3 +10,7 @@ pub mod reference;
 pub mod saboteur;
 #[cfg(feature = "suite")]
 pub mod suite;
+
+#[cfg(all(doctest, feature = "suite"))]
+#[doc = include_str!("../../../docs/adding-a-backend.md")]
+struct AddingABackend;
