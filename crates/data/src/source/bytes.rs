@@ -1,6 +1,6 @@
 //! Numbers from a stream of bytes, with as little trust in its header as possible.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -10,8 +10,17 @@ use tensor_core::{Device, Error, HostData, Result, Shape, Tensor};
 
 /// A file, gunzipped if it starts like one that is compressed.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let file = File::open(path).map_err(|error| cannot_read(error).at(path.display()))?;
-    maybe_gunzip(BufReader::new(file)).map_err(|error| cannot_read(error).at(path.display()))
+    maybe_gunzip(BufReader::new(open_file(path)?)).map_err(|error| cannot_read(error).at(path.display()))
+}
+
+/// A file as it is. A folder cannot be read, and a pipe or a device may have no end.
+pub(crate) fn open_file(path: &Path) -> Result<File> {
+    let is_file = fs::metadata(path).map(|there| there.is_file());
+    match is_file.and_then(|is_file| if is_file { File::open(path).map(Some) } else { Ok(None) }) {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(Error::io("read", "is not a file").at(path.display())),
+        Err(error) => Err(cannot_read(error).at(path.display())),
+    }
 }
 
 /// A stream, gunzipped if it starts with the two bytes of gzip.

@@ -1,6 +1,6 @@
 //! Tables of text: columns found by name, their types inferred or said, missing values handled by a stated rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -143,13 +143,14 @@ impl Csv {
     }
 
     fn check_names(&self, names: &[String]) -> Result<()> {
-        if let Some((i, name)) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        let mut known = HashSet::with_capacity(names.len());
+        if let Some((i, name)) = names.iter().enumerate().find(|(_, name)| !known.insert(*name)) {
             return Err(Error::format(
                 "csv",
                 format!("two columns have the same name: `{name}`, the second is column {i}"),
             ));
         }
-        match self.types.keys().find(|name| !names.contains(name)) {
+        match self.types.keys().find(|name| !known.contains(name)) {
             Some(name) => Err(table::unknown(name, names)),
             None => Ok(()),
         }
@@ -160,7 +161,7 @@ impl Csv {
         let ty = self.types.get(name).copied().unwrap_or_else(|| self.infer(rows, place));
         let place_of = |row: &StringRecord| {
             let line = line(text, row.position());
-            format!("line {line}, column `{name}`, value `{}`", &row[place])
+            format!("line {line}, column `{}`, value `{}`", shown(name), shown(&row[place]))
         };
         let bad = |row: &StringRecord, what: &str| Error::format("csv", format!("{what}: {}", place_of(row)));
         let missing = |row: &StringRecord| match self.missing {
@@ -217,6 +218,13 @@ impl Csv {
             Type::Text
         }
     }
+}
+
+/// A field in an error: one line, and not a long one.
+fn shown(field: &str) -> String {
+    const LONGEST: usize = 200;
+    let cut: String = field.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    if field.chars().nth(LONGEST).is_some() { cut + ".." } else { cut }
 }
 
 /// The line on which a row starts, from 1. The position that the csv crate keeps is before any blank lines.

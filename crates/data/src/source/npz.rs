@@ -4,7 +4,6 @@
 //! 4.3); members are stored or deflated, sizes past 32 bits are in a ZIP64 field. Encryption and archives in several
 //! parts are not read.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use flate2::CrcReader;
 use flate2::read::DeflateDecoder;
 use tensor_core::{Device, Error, Result, Tensor};
 
-use super::bytes::cannot_read;
+use super::bytes::{cannot_read, open_file};
 use super::npy;
 
 /// The tensors in an NPZ file with their names, in the order of the file, on `device`.
@@ -21,7 +20,7 @@ use super::npy;
 /// As [`crate::read_npy`] for each member, and an archive that is not one, is damaged, or uses what NumPy does not.
 pub fn read_npz(path: impl AsRef<Path>, device: &Device) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
-    let file = File::open(path).map_err(|error| cannot_read(error).at(path.display()))?;
+    let file = open_file(path)?;
     decode(&mut BufReader::new(file), device).map_err(|error| error.at(path.display()))
 }
 

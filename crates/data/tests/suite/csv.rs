@@ -67,3 +67,16 @@ fn bad_tables_are_named_by_line_and_column() {
     let missing = text(csv().read("no/such/file.csv"));
     assert!(missing.starts_with("no/such/file.csv: read: the file cannot be read"), "{missing}");
 }
+
+#[test]
+fn a_wide_table_is_read_and_a_long_value_is_cut_in_an_error() {
+    let names: Vec<String> = (0..100_000).map(|i| format!("c{i}")).collect();
+    let wide = format!("{}\n{}\n", names.join(","), vec!["1"; names.len()].join(","));
+    // Comparing each name with each other one would take minutes.
+    assert!(Csv::new().read_from(wide.as_bytes()).unwrap().names() == names);
+
+    let long = format!("a\n\"x\ny{}\"\n", "z".repeat(1_000_000));
+    let error = text(Csv::new().column("a", Type::Integer).read_from(long.as_bytes()));
+    let start = "csv: not an integer of 64 bits: line 2, column `a`, value `x\\nyzzz";
+    assert!(error.starts_with(start) && error.ends_with("zz..`") && error.len() < 500, "{error}");
+}

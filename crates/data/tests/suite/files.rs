@@ -327,3 +327,20 @@ fn damage_never_panics() {
         }
     }
 }
+
+/// A device or a pipe may have no end.
+#[test]
+fn what_is_not_a_file_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = vec![folder.path().to_path_buf()];
+    if cfg!(target_os = "linux") {
+        paths.push("/dev/zero".into());
+    }
+    for path in paths {
+        let want = format!("{}: read: is not a file", path.display());
+        for read in [IDX, NPY, NPZ] {
+            assert_eq!(text(read(&path, &backend_cpu::device())), want);
+        }
+        assert_eq!(text(data::Csv::new().read(&path)), want);
+    }
+}
