@@ -65,6 +65,10 @@ impl View for Writing<'_> {
 
 /// Writes all entries, or leaves what was at `path`.
 pub(crate) fn write(op: &'static str, path: &Path, entries: Vec<Entry>) -> Result<()> {
+    // A folder cannot be replaced, and a pipe or a device must not be.
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(not_a_file(op, path));
+    }
     let failure = OnceCell::new();
     // One entry: more would stand in an order of their own each time.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
@@ -119,7 +123,7 @@ impl Contents {
         };
         // A folder, a pipe or a device has no end to read to.
         if !fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(Error::io(op, format!("is not a file: path {}", path.display())));
+            return Err(not_a_file(op, path));
         }
         let bytes = fs::read(path).map_err(unreadable)?;
         match SafeTensors::deserialize(&bytes) {
@@ -187,10 +191,19 @@ impl Contents {
     }
 }
 
-/// The first few of a list.
+fn not_a_file(op: &'static str, path: &Path) -> Error {
+    Error::io(op, format!("is not a file: path {}", path.display()))
+}
+
+/// The first few of a list. A file may hold any names: long ones are cut, and what would not print is escaped.
 fn some(names: &[String]) -> String {
     const SHOWN: usize = 8;
-    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    const LONGEST: usize = 200;
+    let shown = |name: &String| {
+        let cut: String = name.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+        if name.chars().nth(LONGEST).is_some() { cut + ".." } else { cut }
+    };
+    let mut text = names.iter().take(SHOWN).map(shown).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text += &format!(" and {} more", names.len() - SHOWN);
     }

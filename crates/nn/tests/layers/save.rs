@@ -257,11 +257,47 @@ fn what_cannot_be_read_or_written_is_an_io_error_that_names_the_path() -> Result
         assert!(error.is_io() && error.to_string().contains(&path.display().to_string()), "{error}");
     }
     fs::create_dir(folder.path("taken")).expect("the folder can be written");
-    for path in [folder.path("absent/model"), folder.path("taken"), PathBuf::new(), PathBuf::from("/")] {
+    for (path, rule) in [
+        (folder.path("absent/model"), "cannot write the file ("),
+        (PathBuf::new(), "cannot write the file ("),
+        (folder.path("taken"), "is not a file: path "),
+        (PathBuf::from("/"), "is not a file: path "),
+    ] {
         let error = nn::save(&model, &path).expect_err("nowhere to write");
-        assert!(error.is_io() && error.to_string().starts_with("save: cannot write the file ("), "{error}");
+        assert!(error.is_io() && error.to_string().starts_with(&format!("save: {rule}")), "{error}");
     }
     assert_eq!(folder.names(), ["taken"], "nothing is left behind");
+    Ok(())
+}
+
+/// A rename would put a file in the place of a pipe, or, for those who may, of `/dev/null`.
+#[cfg(unix)]
+#[test]
+fn a_save_replaces_nothing_but_files() -> Result<()> {
+    let folder = Folder::new();
+    let pipe = folder.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    let there = || fs::metadata(&pipe).map(|pipe| (pipe.is_file(), pipe.len())).expect("the pipe");
+    let before = there();
+    let mut model = small()?;
+    fails(nn::save(&model, &pipe), &format!("save: is not a file: path {}", pipe.display()));
+    fails(nn::load(&mut model, &pipe), &format!("load: is not a file: path {}", pipe.display()));
+    assert_eq!((there(), folder.names()), (before, vec!["pipe".to_string()]));
+    Ok(())
+}
+
+#[test]
+fn names_of_a_hostile_file_are_shown_on_one_short_line() -> Result<()> {
+    let folder = Folder::new();
+    let strange = ["a\n\u{1b}[31mb".to_string(), "w".repeat(100_000)];
+    for (name, shown) in strange.into_iter().zip(["a\\n\\u{1b}[31mb", "wwww.."]) {
+        let values = [0u8; 4];
+        let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &values).expect("a view");
+        let bytes = safetensors::serialize([(name, view)], None).expect("a file");
+        let error = nn::load(&mut small()?, folder.with("strange", &bytes)).expect_err("another model").to_string();
+        assert!(error.len() < 1000 && !error.contains(char::is_control), "{} bytes: {error:?}", error.len());
+        assert!(error.contains(&format!("{shown}: path")), "{error}");
+    }
     Ok(())
 }
 
