@@ -1,5 +1,7 @@
 //! The `consort` command: what this machine offers.
 
+use std::io::{ErrorKind, Write, stdout};
+
 use clap::{Parser, Subcommand};
 use consort::device;
 
@@ -21,16 +23,16 @@ enum Command {
     },
 }
 
-fn main() -> Result<(), serde_json::Error> {
+fn main() -> Result<(), std::io::Error> {
     match Arguments::parse().command {
         Command::Devices { json } => {
             let info = device::version_info();
-            if json {
-                println!("{}", serde_json::to_string_pretty(&info)?);
-            } else {
-                println!("{info}");
-            }
+            let text = if json { serde_json::to_string_pretty(&info)? } else { info.to_string() };
+            // That nobody reads on (`consort devices | head`) is no error.
+            writeln!(stdout(), "{text}").or_else(|error| match error.kind() {
+                ErrorKind::BrokenPipe => Ok(()),
+                _ => Err(error),
+            })
         }
     }
-    Ok(())
 }
