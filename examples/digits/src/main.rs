@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs::File;
+use std::io::{ErrorKind, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -91,7 +92,7 @@ fn main() -> ExitCode {
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            let _ = writeln!(stderr(), "error: {error}");
             ExitCode::FAILURE
         }
     }
@@ -125,18 +126,18 @@ fn train_and_report(mut model: impl Network, device: &Device, args: &Args, stop:
 
     let result = evaluate(&model, &test_set)?;
     let last = trained.history.last().expect("invariant: there is an epoch");
-    print!("{}", report::confusion(&result));
-    print!("{}", report::pictures(&test_set, &result)?);
-    println!(
-        "\n{} on {device}: {:.2} % of {} test images recognised, after {} epochs in {:.1} s{}",
+    show(&report::confusion(&result))?;
+    show(&report::pictures(&test_set, &result)?)?;
+    show(&format!(
+        "\n{} on {device}: {:.2} % of {} test images recognised, after {} epochs in {:.1} s{}\n",
         args.model.name(),
         100.0 * last.test_accuracy,
         test_set.indices().len(),
         trained.history.len(),
         trained.seconds,
         if trained.interrupted { " (interrupted)" } else { "" },
-    );
-    println!("The network is in {}, its learning curve in {}.", model_file.display(), curve_file.display());
+    ))?;
+    show(&format!("The network is in {}, its learning curve in {}.\n", model_file.display(), curve_file.display()))?;
 
     if args.json {
         let summary = Summary {
@@ -157,9 +158,20 @@ fn train_and_report(mut model: impl Network, device: &Device, args: &Args, stop:
             history: &trained.history,
         };
         let line = serde_json::to_string(&summary).map_err(|error| Error::other("json", error.to_string()))?;
-        println!("{line}");
+        show(&format!("{line}\n"))?;
     }
     Ok(())
+}
+
+/// Writes to standard output. That nobody reads on (`digits | head`) is no error: the files are what counts.
+fn show(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::io("stdout", format!("cannot be written to: {error}")).with_source(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes the folder and tries whether files can be written there: better to know before than after the training.
@@ -181,7 +193,7 @@ fn stop_on_interrupt() -> Result<&'static AtomicBool> {
         if STOP.swap(true, Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("\nstopping after this step; once more to stop at once and keep nothing");
+        let _ = writeln!(stderr(), "\nstopping after this step; once more to stop at once and keep nothing");
     })
     .map_err(|error| Error::other("ctrl-c", error.to_string()))?;
     Ok(&STOP)

@@ -1,6 +1,6 @@
 //! Shows how the training goes: a bar on a terminal, plain lines elsewhere.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -23,7 +23,9 @@ impl Progress {
         let bar = stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{msg:12} {bar:30} {percent:>3} %  {per_sec} images  ETA {eta}");
             let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new((epochs * images) as u64).with_style(style).with_message(format!("epoch 1/{epochs}"))
+            ProgressBar::new(epochs.saturating_mul(images) as u64)
+                .with_style(style)
+                .with_message(format!("epoch 1/{epochs}"))
         });
         Self { bar, start: Instant::now(), epochs, images, done: 0 }
     }
@@ -53,9 +55,10 @@ impl Progress {
             None => {
                 let seconds = self.start.elapsed().as_secs_f64();
                 let rate = self.done as f64 / seconds;
-                let left = (self.epochs * self.images).saturating_sub(self.done) as f64 / rate;
+                let left = self.epochs.saturating_mul(self.images).saturating_sub(self.done) as f64 / rate;
                 let left = HumanDuration(Duration::try_from_secs_f64(left.round()).unwrap_or_default());
-                eprintln!("{line}  {rate:.0} images/s  ETA {left:#}");
+                // A training goes on when nobody listens any more.
+                let _ = writeln!(stderr(), "{line}  {rate:.0} images/s  ETA {left:#}");
             }
         }
     }

@@ -57,7 +57,7 @@ pub(crate) fn train(
         .shuffle(args.seed)
         .map(|(images, labels)| Ok((shifted(&images)?, labels)));
     let mut optimizer = nn::optim::AdamW::new(LEARNING_RATE).setup(model)?;
-    let (steps, mut step) = (epochs * loader.len(), 0);
+    let (steps, mut step) = (epochs.saturating_mul(loader.len()), 0);
 
     let mut progress = Progress::new(epochs, train_set.indices().len());
     let (mut history, mut trained, mut train_seconds) = (Vec::new(), 0, 0.0);

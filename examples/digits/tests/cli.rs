@@ -109,6 +109,47 @@ fn bad_arguments_are_refused_before_any_work() {
     assert!(!output.status.success() && text(&output.stderr).contains("CONSORT_DEVICE"));
 }
 
+#[test]
+fn a_training_that_nobody_listens_to_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut command = digits(folder.path(), &["--model", "mlp", "--epochs", "1", "--json"]);
+    command.stdout(writer.try_clone().unwrap()).stderr(writer);
+    let mut child = command.spawn().unwrap();
+    // The last ends of the pipe but the program's own.
+    drop((command, reader));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(files(&folder.path().join("runs/digits")), ["curve.svg", "model.safetensors"]);
+}
+
+/// `/dev/full` takes nothing, like a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = digits(folder.path(), &["--model", "mlp", "--epochs", "1"]);
+    let output = command.stdout(std::fs::File::create("/dev/full").unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("error: stdout: cannot be written to: No space left on device"), "{stderr}");
+}
+
+/// As many epochs as can be written down are a long training and no overflow.
+#[cfg(unix)]
+#[test]
+fn any_number_of_epochs_can_be_begun() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = digits(folder.path(), &["--model", "mlp", "--epochs", &usize::MAX.to_string()]);
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.starts_with("epoch   1/"), "{line}");
+    assert!(files(&folder.path().join("runs/digits")).is_empty(), "a killed training leaves no half a file");
+}
+
 /// Ctrl-C is a signal only on Unix.
 #[cfg(unix)]
 #[test]
