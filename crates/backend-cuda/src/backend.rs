@@ -1,5 +1,6 @@
 //! The backend: what it supports, and the one match that sends each op to its kernel.
 
+use tensor_core::op::{Conv, MatMul};
 use tensor_core::{
     Backend, DeviceInfo, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support, Target,
     Tensor, UpdateRule,
@@ -21,14 +22,10 @@ impl Backend for CudaBackend {
 
     fn supports(&self, op: &Op, _: &[Meta]) -> Support {
         match op {
-            Op::Map(_) | Op::Reduce(_) | Op::Copy | Op::Fill(_) | Op::Iota(_) | Op::Random(_) => Support::Native,
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
-                Support::Decompose
-            }
-            Op::ArgReduce(_)
+            Op::Map(_)
+            | Op::Reduce(_)
+            | Op::ArgReduce(_)
             | Op::Scan(_)
-            | Op::MatMul(_)
-            | Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)
             | Op::Pool(_)
@@ -37,7 +34,21 @@ impl Backend for CudaBackend {
             | Op::ScatterAdd(_)
             | Op::Sort(_)
             | Op::Concat(_)
-            | Op::Pad(_) => Support::Unsupported(format!("{} has no CUDA kernel yet; use cpu", op.name())),
+            | Op::Pad(_)
+            | Op::Copy
+            | Op::Random(_)
+            | Op::Iota(_)
+            | Op::Fill(_) => Support::Native,
+            Op::MatMul(MatMul { epilogue }) | Op::Conv(Conv { epilogue, .. }) => {
+                if epilogue.is_identity() {
+                    Support::Native
+                } else {
+                    Support::Decompose
+                }
+            }
+            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
+                Support::Decompose
+            }
             Op::Custom(op) => Support::Unsupported(format!("{} has no PTX kernel; use cpu", op.name())),
         }
     }
@@ -60,6 +71,7 @@ impl Backend for CudaBackend {
         let copied = if x.is_contiguous() { None } else { Some(copy::contiguous(&self.cx, x)?) };
         let from = copied.as_ref().map_or_else(|| address(x), |block| block.address());
         host::read(&mut host, |bytes| self.cx.driver.download(from, bytes))?;
+        self.cx.status.check(&*self.cx.driver)?;
         Ok(host)
     }
 
@@ -68,27 +80,29 @@ impl Backend for CudaBackend {
         match op {
             Op::Map(op) => kernels::map::map(cx, op, inputs, outputs),
             Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
+            Op::ArgReduce(op) => kernels::extremum::arg_reduce(cx, op, inputs[0], &outputs[0]),
+            Op::Scan(op) => kernels::scan::scan(cx, op, inputs[0], &outputs[0]),
+            Op::MatMul(_) => kernels::contract::matmul(cx, inputs, &outputs[0]),
+            Op::Conv(op) => kernels::contract::conv(cx, op, inputs, &outputs[0]),
+            Op::ConvInputGrad(op) => kernels::contract::input_grad(cx, op, inputs, &outputs[0]),
+            Op::ConvWeightGrad(op) => kernels::contract::weight_grad(cx, op, inputs, &outputs[0]),
+            Op::Pool(op) => kernels::pool::pool(cx, op, inputs[0], outputs),
+            Op::AvgPoolGrad(op) => kernels::pool::avg_grad(cx, op, inputs[0], &outputs[0]),
+            Op::Gather(op) => kernels::indexing::gather(cx, op, inputs, &outputs[0]),
+            Op::ScatterAdd(op) => kernels::indexing::scatter_add(cx, op, inputs, &outputs[0]),
+            Op::Sort(op) => kernels::sort::sort(cx, op, inputs[0], outputs),
+            Op::Concat(op) => copy::concat(cx, op, inputs, &outputs[0]),
+            Op::Pad(op) => copy::pad(cx, op, inputs[0], &outputs[0]),
             Op::Copy => copy::copy(cx, inputs[0], &outputs[0]),
             Op::Fill(op) => kernels::create::fill(cx, op, &outputs[0]),
             Op::Iota(op) => kernels::create::iota(cx, op, &outputs[0]),
             Op::Random(op) => kernels::create::random(cx, op, &outputs[0]),
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
-                unreachable!("invariant: core decomposes what supports() declines")
-            }
-            Op::ArgReduce(_)
-            | Op::Scan(_)
-            | Op::MatMul(_)
-            | Op::Conv(_)
-            | Op::ConvInputGrad(_)
-            | Op::ConvWeightGrad(_)
-            | Op::Pool(_)
-            | Op::AvgPoolGrad(_)
-            | Op::Gather(_)
-            | Op::ScatterAdd(_)
-            | Op::Sort(_)
-            | Op::Concat(_)
-            | Op::Pad(_)
-            | Op::Custom(_) => unreachable!("invariant: core refuses what supports() does"),
+            Op::Softmax(_)
+            | Op::Normalize(_)
+            | Op::NormalizeGrad(_)
+            | Op::CrossEntropy(_)
+            | Op::Attention(_)
+            | Op::Custom(_) => unreachable!("invariant: core decomposes or refuses what supports() declines"),
         }
     }
 
@@ -97,7 +111,8 @@ impl Backend for CudaBackend {
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.cx.driver.synchronize()
+        self.cx.driver.synchronize()?;
+        self.cx.status.check(&*self.cx.driver)
     }
 
     fn memory(&self) -> Result<MemoryStatus> {

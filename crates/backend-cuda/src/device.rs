@@ -13,6 +13,7 @@ use crate::driver::{Properties, emulated::Emulator};
 use crate::kernels::Context;
 use crate::memory::Pool;
 use crate::module::Modules;
+use crate::status::Status;
 
 /// The GPUs that the driver has.
 ///
@@ -77,5 +78,5 @@ fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool) -
     };
     let pool = Pool::new(&info.label, driver.clone(), is_pooling);
     let modules = Modules::new(driver.clone());
-    Device::new(Arc::new(CudaBackend { info, cx: Context { driver, pool, modules } }))
+    Device::new(Arc::new(CudaBackend { info, cx: Context { driver, pool, modules, status: Status::new() } }))
 }

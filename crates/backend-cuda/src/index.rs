@@ -61,3 +61,46 @@ pub(crate) fn push(args: &mut Args, plan: &Plan, element_bytes: impl Fn(usize) -
         }
     }
 }
+
+/// Takes `index`, a b32 register, apart into the coordinates of a shape, one b32 register per axis.
+///
+/// Reads, per axis but the outermost, from the innermost on: size, multiplier and shift.
+pub(crate) fn coordinates(slots: &mut Slots, index: &str, coordinates: &[String]) -> String {
+    let mut text = String::from(
+        "    {\n        .reg .b32 %rest, %quotient, %size, %multiplier, %shift;\n        .reg .pred %is_one;\n",
+    );
+    let _ = writeln!(text, "        mov.b32 %rest, {index};");
+    for (axis, c) in coordinates.iter().enumerate().rev() {
+        if axis == 0 {
+            let _ = writeln!(text, "        mov.b32 {c}, %rest;");
+            continue;
+        }
+        let [size, multiplier, shift] = [slots.next(), slots.next(), slots.next()];
+        let _ = write!(
+            text,
+            "        ld.param.u32 %size, {size};
+        ld.param.u32 %multiplier, {multiplier};
+        ld.param.u32 %shift, {shift};
+        mul.hi.u32 %quotient, %rest, %multiplier;
+        shr.u32 %quotient, %quotient, %shift;
+        setp.eq.u32 %is_one, %size, 1;
+        selp.b32 %quotient, %rest, %quotient, %is_one;
+        mul.lo.u32 {c}, %quotient, %size;
+        sub.u32 {c}, %rest, {c};
+        mov.b32 %rest, %quotient;
+"
+        );
+    }
+    text.push_str("    }\n");
+    text
+}
+
+/// The parameters that [`coordinates`] reads.
+pub(crate) fn push_coordinates(args: &mut Args, shape: &[usize]) {
+    for axis in (1..shape.len()).rev() {
+        let (multiplier, shift) = divisor(shape[axis]);
+        args.push(shape[axis] as u64);
+        args.push(multiplier.into());
+        args.push(shift.into());
+    }
+}

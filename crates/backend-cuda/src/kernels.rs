@@ -1,10 +1,16 @@
 //! One file per kernel: what it is given, how it is launched, and what is pasted into its skeleton.
 
 pub(crate) mod context;
+pub(crate) mod contract;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod extremum;
+pub(crate) mod indexing;
 pub(crate) mod map;
+pub(crate) mod pool;
 pub(crate) mod reduce;
+pub(crate) mod scan;
+pub(crate) mod sort;
 pub(crate) mod text;
 pub(crate) mod update;
 

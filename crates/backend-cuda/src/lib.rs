@@ -19,6 +19,7 @@ mod memory;
 mod module;
 mod plan;
 mod source;
+mod status;
 
 pub use device::devices;
 #[cfg(feature = "emulator")]

@@ -58,7 +58,8 @@ impl Mark {
     fn merge(&mut self, lane: u32, bytes: u32, atomic: bool) {
         let old = self.raw_lane();
         let lane = match old {
-            _ if old == lane || old == MANY => old,
+            // Which of the lanes touched which byte is not kept: each is taken to come back to its own.
+            _ if old == lane || old == MANY || old == APART => old,
             _ if self.bytes() & bytes != 0 => MANY,
             _ => APART,
         };

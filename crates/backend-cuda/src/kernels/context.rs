@@ -8,6 +8,7 @@ use crate::args::Args;
 use crate::driver::{Address, Driver, Function, Launch};
 use crate::memory::{Block, Pool};
 use crate::module::Modules;
+use crate::status::Status;
 
 /// Threads of a block in kernels with one thread per element.
 pub(crate) const THREADS: u32 = 256;
@@ -17,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) modules: Modules,
+    pub(crate) status: Status,
 }
 
 impl Context {

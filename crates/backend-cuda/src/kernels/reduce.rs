@@ -29,8 +29,14 @@ pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta)
         let (kept, folded) = plans(inputs, &op.axes);
         let depth = folded.len();
         let is_block = depth >= BLOCK_TERMS && (n < MANY_RESULTS || depth >= 1024);
-        let structure =
-            [op.producer.code.id(), op.kind as u64, is_block.into(), kept.rank() as u64, folded.rank() as u64];
+        let structure = [
+            op.producer.code.id(),
+            op.kind as u64,
+            is_block.into(),
+            kept.rank() as u64,
+            folded.rank() as u64,
+            meta.dtype as u64,
+        ];
         let key = Key::new("reduce", structure.into_iter().chain(dtypes.iter().map(|&d| d as u64)));
         let function = cx.modules.get(key, || text(op, &dtypes, meta.dtype, is_block, [kept.rank(), folded.rank()]))?;
         let mut args = Args::default();

@@ -29,6 +29,11 @@ impl Text {
         let _ = writeln!(self.registers, "    .reg .{ty} {name};");
     }
 
+    /// A declaration of any kind.
+    pub(crate) fn declare(&mut self, line: &str) {
+        let _ = writeln!(self.registers, "{line}");
+    }
+
     /// Declares the register that an element of a dtype is computed in.
     pub(crate) fn value(&mut self, dtype: DType, name: &str) {
         self.register(emit::register_type(LowType::of(dtype)), name);

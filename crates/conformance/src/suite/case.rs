@@ -148,8 +148,14 @@ impl Trial {
 
     /// Whether results must be exact because all sums are of small integers.
     pub fn is_integral(&self) -> bool {
-        let is_exact = |op: &Op| matches!(op.record().contract().tolerance, Tolerance::Exact | Tolerance::Sum { .. });
-        self.source.fill == Fill::Integers && self.ops.iter().all(is_exact)
+        let is_exact = |op: &Op| match op {
+            Op::Reduce(op) if !op.producer.is_identity() => false,
+            op => matches!(op.record().contract().tolerance, Tolerance::Exact | Tolerance::Sum { .. }),
+        };
+        // Of several sums the later ones may be of what is no integer any more.
+        let is_sum = |op: &&Op| matches!(op.record().contract().tolerance, Tolerance::Sum { .. });
+        let n_sums = self.ops.iter().filter(is_sum).count();
+        self.source.fill == Fill::Integers && n_sums <= 1 && self.ops.iter().all(is_exact)
     }
 
     /// The inputs on a device.
