@@ -185,6 +185,17 @@ fn products() {
 }
 
 #[test]
+fn a_weights_gradient_lies_as_the_weight() {
+    let (x, w) = (spread(&[5, 2, 3], -1.0, 1.0, 1), spread(&[4, 3], -1.0, 1.0, 2));
+    let stored_transposed = gradient(|w| x.matmul(&w.t()?)?.sum(..), &w).unwrap();
+    assert!(stored_transposed.is_contiguous());
+    let stored_as_used = gradient(|w| x.matmul(w)?.sum(..), &w.t().unwrap()).unwrap();
+    let sums = x.sum([0, 1]).unwrap().to_vec::<f64>().unwrap();
+    assert_values("transposed", &stored_transposed, &sums.repeat(4));
+    assert_values("as used", &stored_as_used.t().unwrap(), &sums.repeat(4));
+}
+
+#[test]
 fn convolutions() {
     fn plain() -> ConvOptions {
         ConvOptions::default()
