@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use tensor_core::expr::{Accuracy, Bounded, Bounds, Value};
+use tensor_core::op::CrossEntropy;
 use tensor_core::{
-    Backend, DType, Device, DeviceInfo, Element, Error, HostData, HostView, Kind, MemoryStatus, Meta, Op, Result,
-    Storage, Storages, Support, Target, Tensor, UpdateRule,
+    Backend, DType, Device, DeviceInfo, Element, Error, HostData, HostView, Kind, MemoryStatus, Meta, Op, Record,
+    Result, Storage, Storages, Support, Target, Tensor, UpdateRule,
 };
 
 mod array;
@@ -91,7 +92,7 @@ impl Backend for Reference {
 
     fn supports(&self, op: &Op, _: &[Meta]) -> Support {
         match op {
-            Op::Softmax(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => Support::Decompose,
+            Op::Softmax(_) | Op::NormalizeGrad(_) | Op::Attention(_) => Support::Decompose,
             _ => Support::Native,
         }
     }
@@ -122,6 +123,9 @@ impl Backend for Reference {
     }
 
     fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
+        if let Op::CrossEntropy(op) = op {
+            return cross_entropy(op, inputs);
+        }
         let arrays: Vec<Array> = inputs.iter().map(|x| Array::of(x)).collect();
         let results = self.run(op, &arrays, outputs)?;
         let stored = results.into_iter().zip(outputs).map(|(array, meta)| {
@@ -158,9 +162,25 @@ impl Backend for Reference {
     }
 }
 
+/// The decomposition, once the targets are known to be classes: an error speaks of them.
+fn cross_entropy(op: &CrossEntropy, inputs: &[&Tensor]) -> Result<Storages> {
+    let (n, targets) = (inputs[0].dims()[inputs[0].rank() - 1], cells(inputs[1]));
+    let wrong = targets.iter().find_map(|cell| match *cell {
+        Value::Int(i) if !(0..n as i64).contains(&i) => Some(i),
+        _ => None,
+    });
+    if let Some(i) = wrong {
+        let text = format!("target is out of range: target {i}, classes {n}; classes count from 0");
+        return Err(Error::index("cross_entropy", text));
+    }
+    let losses = op.decompose(inputs).expect("invariant: cross-entropy is a composite")?;
+    Ok(losses.iter().map(|x| x.storage().clone()).collect())
+}
+
 /// An index that is out of range.
-fn out_of_range(op: &'static str, index: i64, axis: usize, n: usize) -> Error {
-    Error::index(op, format!("index is out of range: index {index}, axis {axis} has {n}"))
+fn out_of_range(op: &'static str, index: i64, at: &[usize], axis: usize, n: usize) -> Error {
+    let text = format!("index is out of range: index {index} at {at:?}, axis {axis} has {n}; indices count from 0");
+    Error::index(op, text)
 }
 
 /// An exact real.

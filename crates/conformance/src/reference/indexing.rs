@@ -8,9 +8,9 @@ use super::array::{Array, Cell, indices};
 use super::fold::sum;
 use super::{create, out_of_range, real};
 
-fn checked(op: &'static str, index: Cell, axis: usize, n: usize) -> Result<usize> {
-    let Value::Int(i) = index else { unreachable!("invariant: indices are integers") };
-    usize::try_from(i).ok().filter(|&i| i < n).ok_or_else(|| out_of_range(op, i, axis, n))
+fn checked(op: &'static str, index: &Array, at: &[usize], axis: usize, n: usize) -> Result<usize> {
+    let Value::Int(i) = index.at(at) else { unreachable!("invariant: indices are integers") };
+    usize::try_from(i).ok().filter(|&i| i < n).ok_or_else(|| out_of_range(op, i, at, axis, n))
 }
 
 /// Elements picked along the axis.
@@ -18,7 +18,7 @@ pub(super) fn gather(op: &Gather, inputs: &[Array], meta: &Meta) -> Result<Array
     let (x, index) = (&inputs[0], &inputs[1]);
     let mut cells = Vec::with_capacity(meta.shape.len());
     for mut at in indices(&meta.shape) {
-        at[op.axis] = checked("gather", index.at(&at), op.axis, x.dims[op.axis])?;
+        at[op.axis] = checked("gather", index, &at, op.axis, x.dims[op.axis])?;
         cells.push(x.at(&at));
     }
     Ok(Array { dims: meta.shape.to_vec(), dtype: meta.dtype, cells })
@@ -30,7 +30,7 @@ pub(super) fn scatter_add(_: &Bounds, op: &ScatterAdd, inputs: &[Array], meta: &
     let mut terms: Vec<Vec<Cell>> = x.cells.iter().map(|&c| vec![c]).collect();
     for at in indices(&index.dims) {
         let mut to = at.clone();
-        to[op.axis] = checked("scatter_add", index.at(&at), op.axis, x.dims[op.axis])?;
+        to[op.axis] = checked("scatter_add", index, &at, op.axis, x.dims[op.axis])?;
         terms[x.position(&to)].push(source.at(&at));
     }
     let total = |terms: &Vec<Cell>| match terms[..] {

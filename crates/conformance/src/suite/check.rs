@@ -44,10 +44,10 @@ pub const CHECKS: &[Check] = &[
 ];
 
 /// What a device and the reference did with the same call.
-type Pair = (Result<Vec<Tensor>>, Result<Vec<Tensor>>);
+pub(super) type Pair = (Result<Vec<Tensor>>, Result<Vec<Tensor>>);
 
 /// Judges outputs: as many, each of the shape and dtype, and every element within its bound.
-fn judge(device: &Device, (got, want): Pair, ops: &[Op], is_integral: bool) -> Verdict {
+pub(super) fn judge(device: &Device, (got, want): Pair, ops: &[Op], is_integral: bool) -> Verdict {
     let (got, want) = match (got, want) {
         (Ok(got), Ok(want)) => (got, want),
         (Err(got), _) if got.is_unsupported() => return Verdict::Unsupported(got.to_string()),

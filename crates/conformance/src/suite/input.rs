@@ -234,7 +234,7 @@ pub(crate) fn floats(dtype: DType, values: impl Iterator<Item = f64>) -> HostDat
     }
 }
 
-fn integers(dtype: DType, values: impl Iterator<Item = i64>) -> HostData {
+pub(crate) fn integers(dtype: DType, values: impl Iterator<Item = i64>) -> HostData {
     match dtype {
         DType::I32 => of(values.map(|v| v as i32)),
         DType::U8 => of(values.map(|v| v as u8)),
@@ -257,6 +257,11 @@ impl Prepared {
         let base = layout.base(&input.dims);
         let n = base.iter().product();
         Self { values: source.values(input, dtype, n, stream), base, dims: input.dims.clone(), layout }
+    }
+
+    /// Values that are given, row-major.
+    pub(super) fn given(values: HostData, dims: &[usize]) -> Self {
+        Self { values, base: dims.to_vec(), dims: dims.to_vec(), layout: Layout::Contiguous }
     }
 
     /// The input on a device, in its layout.
