@@ -1,5 +1,7 @@
 //! The devices there are.
 
+#[cfg(feature = "emulator")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tensor_core::expr::Accuracy;
@@ -36,6 +38,8 @@ pub struct Emulated {
     pub memory_bytes: u64,
     /// Whether freed memory is handed out again. Without it the emulator sees every access out of bounds.
     pub pooling: bool,
+    /// A folder that takes the text of every kernel, for an assembler to look at.
+    pub texts: Option<PathBuf>,
     /// Checks, order of blocks, approximations.
     pub options: ptx_emulator::Options,
 }
@@ -44,7 +48,7 @@ pub struct Emulated {
 impl Default for Emulated {
     fn default() -> Self {
         let options = ptx_emulator::Options::default();
-        Self { index: 0, capability: (8, 0), memory_bytes: options.memory_bytes, pooling: false, options }
+        Self { index: 0, capability: (8, 0), memory_bytes: options.memory_bytes, pooling: false, texts: None, options }
     }
 }
 
@@ -61,7 +65,12 @@ pub fn emulated(settings: &Emulated) -> Device {
     };
     let label = format!("cuda-emulated:{}", settings.index);
     let options = ptx_emulator::Options { memory_bytes: settings.memory_bytes, ..settings.options };
-    device(Arc::new(Emulator::new(&label, properties, options)), "cuda-emulated", settings.index, settings.pooling)
+    device(
+        Arc::new(Emulator::new(&label, properties, options, settings.texts.clone())),
+        "cuda-emulated",
+        settings.index,
+        settings.pooling,
+    )
 }
 
 fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool) -> Device {

@@ -24,11 +24,6 @@ impl Block {
     pub(crate) fn address(&self) -> Address {
         self.address
     }
-
-    /// What was asked for.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.len_bytes
-    }
 }
 
 impl Drop for Block {

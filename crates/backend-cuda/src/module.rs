@@ -43,9 +43,4 @@ impl Modules {
         loaded.insert(key, function);
         Ok(function)
     }
-
-    /// How many are loaded.
-    pub(crate) fn len(&self) -> usize {
-        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
 }

@@ -10,9 +10,17 @@ pub use tensor_core::{Device, MemoryStatus, TransferStats, Transfers, stats};
 use tensor_core::{DeviceInfo, Error, Kind, Result};
 
 mod absent;
+#[cfg(not(feature = "cuda"))]
+#[path = "device/cuda/disabled.rs"]
+mod cuda_backend;
+#[cfg(feature = "cuda")]
+#[path = "device/cuda/enabled.rs"]
+mod cuda_backend;
 pub mod lockstep;
 mod version;
 
+#[cfg(feature = "emulator")]
+pub use cuda_backend::{Emulated, emulated};
 pub use lockstep::device as lockstep;
 pub use version::{DeviceReport, KindReport, VersionInfo, version_info};
 
@@ -116,7 +124,7 @@ pub fn parse(name: &str) -> Result<Device> {
         "auto" if !name.contains(':') => Ok(best()),
         "cpu" => pick(Kind::Cpu, index),
         "cuda" => cuda(index),
-        "cuda-emulated" => Err(absent::emulator()),
+        "cuda-emulated" => cuda_backend::emulator(index),
         "wgpu" => wgpu(index),
         _ => Err(unknown()),
     }
@@ -126,7 +134,8 @@ pub fn parse(name: &str) -> Result<Device> {
 fn devices(kind: Kind) -> Result<Vec<Device>> {
     match kind {
         Kind::Cpu => Ok(vec![cpu()]),
-        Kind::Cuda | Kind::Wgpu | Kind::Other => Err(absent::reason(kind)),
+        Kind::Cuda => cuda_backend::devices(),
+        Kind::Wgpu | Kind::Other => Err(absent::reason(kind)),
     }
 }
 

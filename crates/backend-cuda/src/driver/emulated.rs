@@ -1,5 +1,6 @@
 //! The seam on the emulator.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ptx_emulator as emulator;
@@ -11,6 +12,8 @@ use super::{Address, Driver, Function, Launch, Properties};
 pub(crate) struct Emulator {
     label: String,
     properties: Properties,
+    /// Where the texts of kernels go.
+    texts: Option<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -21,9 +24,9 @@ struct State {
 }
 
 impl Emulator {
-    pub(crate) fn new(label: &str, properties: Properties, options: emulator::Options) -> Self {
+    pub(crate) fn new(label: &str, properties: Properties, options: emulator::Options, texts: Option<PathBuf>) -> Self {
         let device = emulator::Device::new(options);
-        Self { label: label.into(), properties, state: Mutex::new(State { device, loaded: Vec::new() }) }
+        Self { label: label.into(), properties, texts, state: Mutex::new(State { device, loaded: Vec::new() }) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -51,6 +54,11 @@ impl Driver for Emulator {
             Error::other(self.label.clone(), format!("PTX is refused: kernel {kernel}: {e}")).with_source(e)
         })?;
         let mut state = self.state();
+        if let Some(folder) = &self.texts {
+            let path = folder.join(format!("{kernel}-{}.ptx", state.loaded.len()));
+            std::fs::write(&path, ptx)
+                .map_err(|e| Error::io(self.label.clone(), format!("cannot write {}: {e}", path.display())))?;
+        }
         let loaded = state.device.load(&module).map_err(|e| self.lost(e))?;
         state.loaded.push((loaded, kernel.to_string()));
         Ok(Function(state.loaded.len() as u64 - 1))

@@ -1,0 +1,11 @@
+//! What stands in for CUDA in a build without it.
+
+use tensor_core::{Device, Error, Kind, Result};
+
+pub(in crate::device) fn devices() -> Result<Vec<Device>> {
+    Err(super::absent::reason(Kind::Cuda))
+}
+
+pub(in crate::device) fn emulator(_: usize) -> Result<Device> {
+    Err(Error::unsupported("cuda-emulated", "emulator not compiled in: build with --features emulator, or use cpu"))
+}

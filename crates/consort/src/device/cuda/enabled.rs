@@ -1,0 +1,36 @@
+//! CUDA devices, opened once.
+
+use std::sync::OnceLock;
+
+#[cfg(feature = "emulator")]
+pub use backend_cuda::{Emulated, emulated};
+use tensor_core::{Device, Result};
+
+/// The GPUs, or the reason why there are none.
+pub(in crate::device) fn devices() -> Result<Vec<Device>> {
+    static FOUND: OnceLock<Vec<Device>> = OnceLock::new();
+    match FOUND.get() {
+        Some(found) => Ok(found.clone()),
+        None => backend_cuda::devices().map(|found| FOUND.get_or_init(|| found).clone()),
+    }
+}
+
+/// The emulated GPU of an index, with default settings.
+#[cfg(feature = "emulator")]
+pub(in crate::device) fn emulator(index: usize) -> Result<Device> {
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, PoisonError};
+
+    static OPENED: Mutex<BTreeMap<usize, Device>> = Mutex::new(BTreeMap::new());
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(opened.entry(index).or_insert_with(|| emulated(&Emulated { index, ..Emulated::default() })).clone())
+}
+
+/// Why there is no emulated GPU.
+#[cfg(not(feature = "emulator"))]
+pub(in crate::device) fn emulator(_: usize) -> Result<Device> {
+    Err(tensor_core::Error::unsupported(
+        "cuda-emulated",
+        "emulator not compiled in: build with --features emulator, or use cpu",
+    ))
+}
