@@ -9,6 +9,7 @@ use tensor_core::{
 
 use super::*;
 
+mod faults;
 mod record;
 mod training;
 mod verdicts;
