@@ -38,7 +38,8 @@ impl Backend for CudaBackend {
             | Op::Copy
             | Op::Random(_)
             | Op::Iota(_)
-            | Op::Fill(_) => Support::Native,
+            | Op::Fill(_)
+            | Op::CrossEntropy(_) => Support::Native,
             Op::MatMul(MatMul { epilogue }) | Op::Conv(Conv { epilogue, .. }) => {
                 if epilogue.is_identity() {
                     Support::Native
@@ -46,10 +47,11 @@ impl Backend for CudaBackend {
                     Support::Decompose
                 }
             }
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
-                Support::Decompose
-            }
-            Op::Custom(op) => Support::Unsupported(format!("{} has no PTX kernel; use cpu", op.name())),
+            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::Attention(_) => Support::Decompose,
+            Op::Custom(op) => match kernels::custom::kernel(&**op) {
+                Some(_) => Support::Native,
+                None => Support::Unsupported(format!("{} has no PTX kernel; add one for Kind::Cuda", op.name())),
+            },
         }
     }
 
@@ -97,12 +99,11 @@ impl Backend for CudaBackend {
             Op::Fill(op) => kernels::create::fill(cx, op, &outputs[0]),
             Op::Iota(op) => kernels::create::iota(cx, op, &outputs[0]),
             Op::Random(op) => kernels::create::random(cx, op, &outputs[0]),
-            Op::Softmax(_)
-            | Op::Normalize(_)
-            | Op::NormalizeGrad(_)
-            | Op::CrossEntropy(_)
-            | Op::Attention(_)
-            | Op::Custom(_) => unreachable!("invariant: core decomposes or refuses what supports() declines"),
+            Op::CrossEntropy(_) => kernels::cross_entropy::cross_entropy(cx, inputs, &outputs[0]),
+            Op::Custom(op) => kernels::custom::custom(cx, op, inputs, outputs),
+            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::Attention(_) => {
+                unreachable!("invariant: core decomposes what supports() declines")
+            }
         }
     }
 

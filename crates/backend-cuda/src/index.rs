@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::args::{Args, Slots};
-use crate::plan::{Plan, divisor};
+use tensor_core::plan::{Plan, divisor};
 
 /// Advances the address registers of a plan's operands from the element 0 to the element `index`, a b32 register.
 ///

@@ -4,6 +4,8 @@ pub(crate) mod context;
 pub(crate) mod contract;
 pub(crate) mod copy;
 pub(crate) mod create;
+pub(crate) mod cross_entropy;
+pub(crate) mod custom;
 pub(crate) mod extremum;
 pub(crate) mod indexing;
 pub(crate) mod map;

@@ -17,7 +17,6 @@ mod index;
 mod kernels;
 mod memory;
 mod module;
-mod plan;
 mod source;
 mod status;
 

@@ -32,10 +32,11 @@ struct Pending {
     slot: usize,
     /// A finding is reported to the thread that launched.
     thread: ThreadId,
-    op: &'static str,
-    axis: usize,
-    n: usize,
+    error: Wrong,
 }
+
+/// The error for a wrong index and the row-major position of the element that it belongs to.
+pub(crate) type Wrong = Box<dyn Fn(i64, usize) -> Error + Send>;
 
 impl Status {
     pub(crate) fn new() -> Self {
@@ -46,15 +47,15 @@ impl Status {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot for a launch whose indices must be below `n`, the size of an axis.
-    pub(crate) fn slot(&self, driver: &dyn Driver, op: &'static str, axis: usize, n: usize) -> Result<Address> {
+    /// A slot for a launch that may find a wrong index.
+    pub(crate) fn slot(&self, driver: &dyn Driver, error: Wrong) -> Result<Address> {
         let mut state = self.state();
         let slots = match state.slots {
             Some(slots) => slots,
             None => {
-                let slots = driver
-                    .alloc(8 * N_SLOTS)?
-                    .ok_or_else(|| Error::out_of_memory(op, "no room for the status of kernels; free some memory"))?;
+                let slots = driver.alloc(8 * N_SLOTS)?.ok_or_else(|| {
+                    Error::out_of_memory("gather", "no room for the status of kernels; free some memory")
+                })?;
                 driver.upload(slots, &[0xff; 8 * N_SLOTS])?;
                 state.free = (0..N_SLOTS).rev().collect();
                 *state.slots.insert(slots)
@@ -64,7 +65,7 @@ impl Status {
             state.read(driver, |_| true)?;
         }
         let slot = state.free.pop().expect("invariant: slots that were read are free");
-        state.pending.push(Pending { slot, thread: std::thread::current().id(), op, axis, n });
+        state.pending.push(Pending { slot, thread: std::thread::current().id(), error });
         Ok(slots + 8 * slot as u64)
     }
 
@@ -84,13 +85,12 @@ impl State {
         let (read, left): (Vec<Pending>, Vec<Pending>) = std::mem::take(&mut self.pending).into_iter().partition(which);
         self.pending = left;
         let mut first = Ok(());
-        for Pending { slot, op, axis, n, .. } in read {
+        for Pending { slot, error, .. } in read {
             self.free.push(slot);
             if found[slot] != NOTHING {
                 driver.upload(slots + 8 * slot as u64, &[0xff; 8])?;
                 let index = (found[slot] << 31) as i64 >> 31;
-                let text = || format!("index is out of range: index {index}, axis {axis} has {n}");
-                first = first.and_then(|()| Err(Error::index(op, text())));
+                first = first.and_then(|()| Err(error(index, (found[slot] >> 33) as usize)));
             }
         }
         first

@@ -16,6 +16,7 @@ mod layout;
 pub mod math;
 pub mod op;
 mod param;
+pub mod plan;
 pub mod random;
 mod shape;
 mod stats;

@@ -233,6 +233,33 @@ pub trait CustomOp: Send + Sync + fmt::Debug {
 pub enum CustomKernel {
     /// For `Kind::Cpu`: row-major inputs with their shapes, and what each output must be; returns the outputs.
     Rust(Arc<dyn Fn(&[HostArray], &[Meta]) -> Result<Vec<HostData>> + Send + Sync>),
+    /// For `Kind::Cuda`: PTX text, which the driver compiles once, and how it is launched.
+    Ptx(PtxKernel),
+}
+
+/// A kernel as PTX text.
+#[derive(Clone)]
+pub struct PtxKernel {
+    /// The module.
+    pub text: &'static str,
+    /// The launch for inputs and outputs of these shapes and dtypes.
+    pub launch: Arc<dyn Fn(&[Meta], &[Meta]) -> Result<PtxLaunch> + Send + Sync>,
+}
+
+/// How a [`PtxKernel`] is launched. Its parameters are all of 64 bits: the addresses of the outputs, then those of the
+/// inputs, which are row-major, then the numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxLaunch {
+    /// The `.entry`.
+    pub entry: &'static str,
+    /// Blocks, per axis; a 0 launches nothing.
+    pub grid: [u32; 3],
+    /// Threads of a block, per axis.
+    pub block: [u32; 3],
+    /// Dynamic shared memory.
+    pub shared_bytes: u32,
+    /// Further parameters.
+    pub numbers: Vec<u64>,
 }
 
 /// Row-major host values with their shape, as a custom kernel receives them.

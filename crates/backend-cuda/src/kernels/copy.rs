@@ -11,7 +11,7 @@ use crate::driver::Address;
 use crate::index;
 use crate::memory::Block;
 use crate::module::Key;
-use crate::plan::{Plan, divisor};
+use tensor_core::plan::{Plan, divisor};
 
 /// The same elements, row-major.
 pub(crate) fn copy(cx: &Context, x: &Tensor, meta: &Meta) -> Result<Storages> {

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use tensor_core::expr::lower::lower;
 use tensor_core::expr::{Expr, build};
 use tensor_core::op::{Gather, ScatterAdd};
-use tensor_core::{DType, Meta, Result, Storages, Tensor};
+use tensor_core::{DType, Dims, Error, Meta, Result, Storages, Tensor};
 
 use super::context::THREADS;
 use super::copy::{self, row_major};
@@ -15,18 +15,37 @@ use crate::emit::{self, Body};
 use crate::index;
 use crate::memory::Block;
 use crate::module::Key;
-use crate::plan::Plan;
+use crate::status::Wrong;
+use tensor_core::plan::Plan;
 
 /// Elements picked along the axis.
 pub(crate) fn gather(cx: &Context, op: &Gather, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
     let [x, at] = inputs else { unreachable!("invariant: gather takes two") };
+    pick(cx, op.axis, x, at, meta, out_of_range("gather", at, op.axis, x.dims()[op.axis]))
+}
+
+/// The error for an index of `at` that is not below `n`.
+fn out_of_range(op: &'static str, at: &Tensor, axis: usize, n: usize) -> Wrong {
+    let shape = at.shape().clone();
+    Box::new(move |index, element| {
+        let mut rest = element;
+        let mut place: Dims = shape.iter().rev().map(|&size| (rest % size, rest /= size).0).collect();
+        place.reverse();
+        let text =
+            format!("index is out of range: index {index} at {place:?}, axis {axis} has {n}; indices count from 0");
+        Error::index(op, text)
+    })
+}
+
+/// Elements picked along an axis.
+pub(super) fn pick(cx: &Context, axis: usize, x: &Tensor, at: &Tensor, meta: &Meta, wrong: Wrong) -> Result<Storages> {
     let block = cx.output(meta)?;
     let (n, size) = (meta.shape.len(), meta.dtype.size_bytes());
     if n > 0 {
         let of = SmallVec::from_slice;
         let plan = Plan::of(
             &meta.shape,
-            SmallVec::from_iter([without(x.layout().strides(), op.axis), of(at.layout().strides())]),
+            SmallVec::from_iter([without(x.layout().strides(), axis), of(at.layout().strides())]),
         );
         let key = Key::new("gather", [plan.rank() as u64, size as u64, at.dtype() as u64]);
         let function = cx.modules.get(key, || Ok(gather_text(plan.rank(), size, at.dtype())))?;
@@ -36,9 +55,9 @@ pub(crate) fn gather(cx: &Context, op: &Gather, inputs: &[&Tensor], meta: &Meta)
         args.push(address(x));
         args.push(address(at));
         index::push(&mut args, &plan, |k| if k == 0 { size } else { at.dtype().size_bytes() });
-        args.push(x.dims()[op.axis] as u64);
-        args.push_signed(x.layout().strides()[op.axis] as i64 * size as i64);
-        args.push(cx.status.slot(&*cx.driver, "gather", op.axis, x.dims()[op.axis])?);
+        args.push(x.dims()[axis] as u64);
+        args.push_signed(x.layout().strides()[axis] as i64 * size as i64);
+        args.push(cx.status.slot(&*cx.driver, wrong)?);
         cx.launch("gather", function, n, &args)?;
     }
     Ok(Storages::from_iter([storage(block)]))
@@ -108,7 +127,7 @@ pub(crate) fn scatter_add(cx: &Context, op: &ScatterAdd, inputs: &[&Tensor], met
     } else {
         cast(cx, x, wide, block.address())?;
     }
-    if at.len() > 0 {
+    if !at.is_empty() {
         add(cx, op, at, source, meta, &block)?;
     }
     if dtype == wide {
@@ -145,7 +164,7 @@ fn add(cx: &Context, op: &ScatterAdd, at: &Tensor, source: &Tensor, meta: &Meta,
     index::push(&mut args, &plan, |k| [wide.size_bytes(), index_size, size][k]);
     args.push(meta.shape[axis] as u64);
     args.push_signed(target[axis] as i64 * wide.size_bytes() as i64);
-    args.push(cx.status.slot(&*cx.driver, "scatter_add", axis, meta.shape[axis])?);
+    args.push(cx.status.slot(&*cx.driver, out_of_range("scatter_add", at, axis, meta.shape[axis]))?);
     args.push(depth as u64);
     args.push_signed(at.layout().strides()[axis] as i64 * index_size as i64);
     args.push_signed(source.layout().strides()[axis] as i64 * size as i64);

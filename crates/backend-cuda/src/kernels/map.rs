@@ -11,7 +11,7 @@ use crate::driver::Address;
 use crate::emit::{self, Body};
 use crate::index;
 use crate::module::Key;
-use crate::plan::Plan;
+use tensor_core::plan::Plan;
 
 /// y_k = e_k(x_0, x_1, …).
 pub(crate) fn map(cx: &Context, op: &Map, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
@@ -40,7 +40,7 @@ pub(crate) fn run(
     let codes = exprs.iter().map(|expr| expr.code.id());
     let key = Key::new("map", codes.chain(dtypes.iter().map(|&d| d as u64)).chain([plan.rank() as u64]));
     // The numbers' types are part of the structure: lowering is needed for the text alone, typing for both.
-    let function = cx.modules.get(key, || Ok(text(name, exprs, &dtypes, plan.rank())?))?;
+    let function = cx.modules.get(key, || text(name, exprs, &dtypes, plan.rank()))?;
     let mut args = Args::default();
     args.push(n as u64);
     to.iter().for_each(|&address| args.push(address));

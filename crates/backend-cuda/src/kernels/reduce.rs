@@ -13,7 +13,7 @@ use crate::args::Args;
 use crate::emit::{self, Body};
 use crate::index;
 use crate::module::Key;
-use crate::plan::Plan;
+use tensor_core::plan::Plan;
 
 /// From so many terms on a block folds them together, unless there are results enough to keep every thread busy.
 const BLOCK_TERMS: usize = 64;

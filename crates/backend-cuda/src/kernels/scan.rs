@@ -12,7 +12,7 @@ use crate::args::Args;
 use crate::emit::{self, Body};
 use crate::index;
 use crate::module::Key;
-use crate::plan::Plan;
+use tensor_core::plan::Plan;
 
 /// The fold of everything up to each position.
 pub(crate) fn scan(cx: &Context, op: &Scan, x: &Tensor, meta: &Meta) -> Result<Storages> {

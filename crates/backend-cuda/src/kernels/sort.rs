@@ -16,14 +16,14 @@ use crate::driver::Function;
 use crate::emit::{self, Body};
 use crate::index;
 use crate::module::Key;
-use crate::plan::Plan;
+use tensor_core::plan::Plan;
 
 /// Values in order, and their positions before.
 pub(crate) fn sort(cx: &Context, op: &Sort, x: &Tensor, outputs: &[Meta]) -> Result<Storages> {
     let blocks = [cx.output(&outputs[0])?, cx.output(&outputs[1])?];
     let (dtype, axis) = (x.dtype(), op.axis);
     let depth = x.dims()[axis];
-    if x.len() > 0 {
+    if !x.is_empty() {
         let padded = depth.next_power_of_two();
         let n = x.len() / depth * padded;
         let size = dtype.size_bytes();

@@ -133,7 +133,11 @@ impl Bounds {
     /// A value between the parts of an op, which a backend that runs them one by one stores.
     pub fn perhaps_stored(&self, x: Bounded, dtype: DType) -> Bounded {
         let Bounded { value, error } = self.stored(x, dtype);
-        if value == x.value || x.value.is_nan() { Bounded { value, error } } else { Bounded { error: f64::INFINITY, ..x } }
+        if value == x.value || x.value.is_nan() {
+            Bounded { value, error }
+        } else {
+            Bounded { error: f64::INFINITY, ..x }
+        }
     }
 
     /// How far f(x ± error) is from f(x), for an f that is monotonic there.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tensor_core::op::CustomKernel;
+use tensor_core::op::{CustomKernel, PtxKernel, PtxLaunch};
 use tensor_core::{CustomOp, DType, Error, HostData, Kind, Meta, Metas, Result, Tensor, custom};
 
 use super::{small, subject};
@@ -28,12 +28,26 @@ impl CustomOp for Cube {
 
     fn kernel(&self, kind: Kind) -> Option<CustomKernel> {
         let cube = |x: f64| x * x * x;
-        (kind == Kind::Cpu).then(|| {
-            CustomKernel::Rust(Arc::new(move |inputs, outputs| {
+        match kind {
+            Kind::Cpu => Some(CustomKernel::Rust(Arc::new(move |inputs, outputs| {
                 let values = inputs[0].data.to_f64().into_iter().map(cube);
                 Ok::<Vec<HostData>, Error>(vec![floats(outputs[0].dtype, values)])
-            }))
-        })
+            }))),
+            Kind::Cuda => Some(CustomKernel::Ptx(PtxKernel {
+                text: include_str!("cube.ptx"),
+                launch: Arc::new(|inputs, _| {
+                    let n = inputs[0].shape.len();
+                    Ok(PtxLaunch {
+                        entry: if inputs[0].dtype == DType::F32 { "cube_f32" } else { "cube_f64" },
+                        grid: [n.div_ceil(128) as u32, 1, 1],
+                        block: [128, 1, 1],
+                        shared_bytes: 0,
+                        numbers: vec![n as u64],
+                    })
+                }),
+            })),
+            _ => None,
+        }
     }
 
     fn derivative(&self, inputs: &[&Tensor], _: &[Tensor], grads: &[Tensor]) -> Result<Vec<Option<Tensor>>> {

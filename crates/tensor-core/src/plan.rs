@@ -1,20 +1,21 @@
-//! How the elements of a launch lie in memory: axes merged where they can be, so that most launches have one.
+//! How the elements of a launch lie in memory, for backends with one thread per element: axes merged where they can be,
+//! so that most launches have one.
 
+use crate::{Layout, Shape};
 use smallvec::{SmallVec, smallvec};
-use tensor_core::{Layout, Shape};
 
 /// The axes of a launch, outermost first, and for each operand the elements from one to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// Sizes; at least one axis.
-    pub(crate) dims: SmallVec<[usize; 4]>,
+    pub dims: SmallVec<[usize; 4]>,
     /// Per operand, per axis.
-    pub(crate) strides: SmallVec<[SmallVec<[isize; 4]>; 4]>,
+    pub strides: SmallVec<[SmallVec<[isize; 4]>; 4]>,
 }
 
 impl Plan {
     /// The plan for operands that broadcast to a shape.
-    pub(crate) fn new(shape: &[usize], layouts: &[&Layout]) -> Self {
+    pub fn new(shape: &[usize], layouts: &[&Layout]) -> Self {
         let shape_ = Shape::new(shape);
         let strides = layouts.iter().map(|layout| {
             let broadcast = layout.broadcast_to(&shape_).expect("invariant: core checked the broadcast");
@@ -24,7 +25,7 @@ impl Plan {
     }
 
     /// The plan of these sizes and strides, with axes of size 1 left out and neighbours merged.
-    pub(crate) fn of(shape: &[usize], strides: SmallVec<[SmallVec<[isize; 4]>; 4]>) -> Self {
+    pub fn of(shape: &[usize], strides: SmallVec<[SmallVec<[isize; 4]>; 4]>) -> Self {
         let mut dims: SmallVec<[usize; 4]> = SmallVec::new();
         let mut merged: SmallVec<[SmallVec<[isize; 4]>; 4]> = strides.iter().map(|_| SmallVec::new()).collect();
         for axis in (0..shape.len()).filter(|&axis| shape[axis] != 1) {
@@ -52,12 +53,12 @@ impl Plan {
     }
 
     /// How many axes.
-    pub(crate) fn rank(&self) -> usize {
+    pub fn rank(&self) -> usize {
         self.dims.len()
     }
 
     /// How many elements.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
 }
@@ -65,7 +66,7 @@ impl Plan {
 /// ⌊n/d⌋ of any n below 2³¹ as a multiplication: (n·multiplier)/2³² shifted right; d = 1 has the multiplier 0.
 ///
 /// Granlund and Montgomery, 1994: p = 31 + ⌈log₂ d⌉ and ⌈2ᵖ/d⌉ fit for such n.
-pub(crate) fn divisor(d: usize) -> (u32, u32) {
+pub fn divisor(d: usize) -> (u32, u32) {
     if d <= 1 {
         return (0, 0);
     }
