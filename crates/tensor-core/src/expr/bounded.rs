@@ -109,7 +109,8 @@ impl Bounds {
                 DType::F64 if error > 0.0 => 0.5,
                 _ => 0.0,
             };
-            error += (ulps + own) * ulp(value.abs() + error, dtype);
+            // Half a unit of the smallest f64 numbers would vanish.
+            error += ((ulps + own) * ulp(value.abs() + error, dtype)).max(power_of_two(-1074));
         }
         if self.accuracy.flushes_subnormals && value.abs() - error < smallest_normal(dtype) {
             error += smallest_normal(dtype);

@@ -141,4 +141,6 @@ fn doubt_spreads_through_comparisons_and_overflow() {
     let flushing = Bounds { accuracy: crate::expr::Accuracy { loose: true, flushes_subnormals: true } };
     let tiny = flushing.rounded(Bounds::exact(1e-40), 0.5, DType::F32);
     assert!(tiny.error >= 1e-40, "0 is allowed");
+    let smallest = Bounds::default().rounded(Bounds::exact(f64::MIN_POSITIVE), 0.5, DType::F64);
+    assert!(smallest.error > 0.0, "half a unit of a subnormal f64 does not vanish");
 }
