@@ -57,6 +57,11 @@ impl Plan {
         self.dims.len()
     }
 
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.dims.contains(&0)
+    }
+
     /// How many elements.
     pub fn len(&self) -> usize {
         self.dims.iter().product()
