@@ -23,3 +23,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let code = status.map_err(|e| format!("cargo did not start: {e}"))?.code();
     Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Command;
+    use clap::Parser;
+
+    #[test]
+    fn every_option_is_the_programs_own() {
+        let given = ["--help", "--device", "cpu", "--op=conv*", "-x", "--replay", "exp f32 sliced 0"];
+        let command = Command::try_parse_from(["xtask", "parity"].into_iter().chain(given));
+        let Ok(Command::Parity(args)) = command else { panic!("parity takes whatever it is given") };
+        assert_eq!(args.options, given);
+    }
+}

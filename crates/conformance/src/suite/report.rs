@@ -125,7 +125,7 @@ pub struct Deviated {
 }
 
 /// A device's results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceReport {
     /// `cuda:0`.
     pub device: String,

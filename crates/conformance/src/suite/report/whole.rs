@@ -81,6 +81,7 @@ pub(super) fn grouped(n: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Row, Seen};
     use super::*;
 
     #[test]
@@ -91,5 +92,23 @@ mod tests {
             [0, 12, 999, 1000, 20_160, 1_234_567].map(grouped),
             ["0", "12", "999", "1,000", "20,160", "1,234,567"]
         );
+    }
+
+    #[test]
+    fn a_promise_that_is_too_loose_is_named_when_enough_was_seen() {
+        for (dtype, cases, max_used, warns) in [
+            ("f32", 100, 0.05, true),
+            ("f32", 99, 0.05, false),
+            ("f32", 100, 0.2, false),
+            ("f64", 100, 0.05, false),
+            ("f16", 100, 0.0, false),
+        ] {
+            let seen = Seen { max_used, cases, ..Seen::default() };
+            let row = Row { op: "sum".into(), dtype: dtype.into(), gradient: seen, ..Row::default() };
+            let device = DeviceReport { rows: vec![row], ..DeviceReport::default() };
+            let want =
+                if warns { vec!["sum f32: gradient: 20 times looser than anything seen in 100 cases"] } else { vec![] };
+            assert_eq!(device.warnings(), want, "{dtype} {cases} {max_used}");
+        }
     }
 }
