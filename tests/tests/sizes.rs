@@ -136,6 +136,17 @@ fn steps_past_the_end_pick_one_element() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn strides_past_the_end_leave_one_window() -> Result<()> {
+    let device = device::cpu();
+    let (x, w) = (Tensor::arange(0.0, 6.0, 1.0, &device)?.reshape([1, 1, 6])?, ones(&[1, 1, 3], &device));
+    for stride in [4, 1 << 40, usize::MAX] {
+        assert_eq!(x.conv1d(&w, None, &ConvOptions::default().stride(stride))?.to_vec::<f32>()?, [3.0]);
+        assert_eq!(x.max_pool1d(&PoolOptions::new(3).stride(stride))?.to_vec::<f32>()?, [2.0]);
+    }
+    Ok(())
+}
+
 /// A loader takes what there is, however much it is told to take or to make ahead.
 #[test]
 fn loaders_of_any_size_give_every_batch() -> Result<()> {

@@ -23,6 +23,15 @@ impl Window {
         self.stride.len()
     }
 
+    /// The same windows of an input of these sizes, with strides no longer than it: a longer one leaves one window, too.
+    pub fn within(mut self, input: &[usize]) -> Self {
+        for (i, &n) in input.iter().enumerate().take(self.rank()) {
+            let padded = n.saturating_add(self.before[i]).saturating_add(self.after[i]);
+            self.stride[i] = self.stride[i].min(padded.max(1));
+        }
+        self
+    }
+
     /// The output's spatial sizes for an input and a kernel of these sizes.
     pub fn output(&self, op: &'static str, input: &[usize], kernel: &[usize]) -> Result<Dims> {
         if input.len() != self.rank() || kernel.len() != self.rank() {

@@ -54,7 +54,8 @@ impl Tensor {
         options: &ConvOptions,
     ) -> Result<Tensor> {
         let kernel = kernel(op, self, weight, rank, "[C_out, C / groups, kernel..]")?;
-        let window = window(op, kernel, &options.stride, &options.padding, &options.dilation)?;
+        let window =
+            window(op, kernel, &options.stride, &options.padding, &options.dilation)?.within(&self.dims()[2..]);
         let mut conv = Conv { window, groups: options.groups, epilogue: Expr::identity() };
         let Some(bias) = bias else {
             return first(execute(&Op::Conv(conv), &[self, weight]));
@@ -78,7 +79,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         let rank = weight.rank().saturating_sub(2);
         let kernel = kernel("conv", self, weight, rank, "[C_out, C / groups, kernel..]")?;
-        let window = window("conv", kernel, &options.stride, &options.padding, &options.dilation)?;
+        let window =
+            window("conv", kernel, &options.stride, &options.padding, &options.dilation)?.within(&self.dims()[2..]);
         let conv = Conv { window, groups: options.groups, epilogue: epilogue.clone() };
         let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(extra.iter().copied()).collect();
         first(execute(&Op::Conv(conv), &inputs))

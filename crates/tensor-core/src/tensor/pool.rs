@@ -20,7 +20,7 @@ impl Tensor {
         self.spatial_input(op, rank)?;
         let kernel = options.kernel.resolve(op, "kernel", rank)?;
         let stride = options.stride.as_ref().unwrap_or(&options.kernel);
-        let window = window(op, &kernel, stride, &options.padding, &options.dilation)?;
+        let window = window(op, &kernel, stride, &options.padding, &options.dilation)?.within(&self.dims()[2..]);
         execute(&Op::Pool(Pool { kind, kernel, window }), &[self])
     }
 
