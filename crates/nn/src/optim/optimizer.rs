@@ -129,12 +129,21 @@ impl Optimizer {
     /// One step: changes every trainable parameter of the model that has a gradient, in place, and its states.
     ///
     /// # Errors
-    /// A gradient or state that does not fit its parameter, a learning rate that is negative or not a number, gradients that are
+    /// Gradients of another model, a gradient or state that does not fit its parameter, a learning rate that is negative or not a number, gradients that are
     /// not finite where they are clipped by norm, and what the device reports. Nothing is changed then, unless the device fails
     /// between two groups.
     pub fn update(&mut self, model: &mut (impl Module + ?Sized), grads: &Gradients) -> Result<()> {
         self.check_rules()?;
         let mut work = self.gather(model, grads)?;
+        if work.is_empty() && !grads.is_empty() {
+            return Err(Error::gradient(
+                self.rule_name(),
+                format!(
+                    "no gradient belongs to a trained parameter of the model: gradients {}; pass the model that they were taken of",
+                    grads.len()
+                ),
+            ));
+        }
         let clip = self.clip_number(&work)?;
         for work in &mut work {
             work.state = std::mem::take(&mut self.slots[work.slot].state);

@@ -45,6 +45,19 @@ fn parameters_without_gradient_and_frozen_ones_stay() -> Result<()> {
 }
 
 #[test]
+fn gradients_of_another_model_are_refused() -> Result<()> {
+    let (mut model, other) = (model_on(&device())?, model_on(&device())?);
+    let mut optimizer = Sgd::new(0.5).setup(&model)?;
+    let error = optimizer.update(&mut model, &gradients(&other)?).expect_err("they are of another model");
+    assert_eq!(
+        error.to_string(),
+        "sgd: no gradient belongs to a trained parameter of the model: gradients 2; pass the model that they were taken of"
+    );
+    assert_eq!(values(&model.weight)?, [1.0, 1.0]);
+    Ok(())
+}
+
+#[test]
 fn a_parameter_that_was_skipped_counts_its_own_steps() -> Result<()> {
     // Adam's first step is the learning rate in the gradient's direction, whenever it comes.
     let mut model = model_on(&device())?;
