@@ -62,7 +62,7 @@ fn strided(cx: &Context, x: &Tensor, to: Address, strides: &[isize]) -> Result<(
     let size = x.dtype().size_bytes();
     let of = SmallVec::from_slice;
     let plan = Plan::of(x.dims(), SmallVec::from_iter([of(strides), of(x.layout().strides())]));
-    if plan.len() == 0 {
+    if plan.is_empty() {
         return Ok(());
     }
     let key = Key::new("copy", [plan.rank() as u64, size as u64]);

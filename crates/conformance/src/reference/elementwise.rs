@@ -58,8 +58,7 @@ pub(super) fn epilogue(
     let formula = Formula::new(name, expr, &dtypes)?;
     Ok(Array::from_fn(&meta.shape, meta.dtype, |index| {
         let own = perhaps_stored(bounds, result.at(&index), result.dtype, expr);
-        let operands: Vec<Cell> =
-            std::iter::once(own).chain(extra.iter().map(|x| x.broadcast_at(&index))).collect();
+        let operands: Vec<Cell> = std::iter::once(own).chain(extra.iter().map(|x| x.broadcast_at(&index))).collect();
         formula.value(bounds, &operands)
     }))
 }

@@ -44,7 +44,7 @@ fn is_touched(fault: Fault, op: &Op, meta: &Meta, k: usize) -> bool {
     let is_float = meta.dtype.is_float();
     match fault {
         Fault::OffByTenTolerances => is_float && matches!(op, Op::Map(_) | Op::Reduce(_) | Op::MatMul(_)),
-        Fault::DropsTheLastElement => n % 4 != 0,
+        Fault::DropsTheLastElement => !n.is_multiple_of(4),
         Fault::WrongPast65535Groups => n > 65_535,
         Fault::WrongFoldSeed => matches!(op, Op::Reduce(Reduce { kind: ReduceKind::Max, .. })) && is_float,
         Fault::FlushesSubnormals => is_float,
@@ -121,11 +121,9 @@ fn spoil(saboteur: &Saboteur, fault: Fault, (op, inputs): (&Op, &[Tensor]), data
                 copy_last(data, &before);
             }
         }
-        Fault::NotDeterministic => {
-            if saboteur.n_results.fetch_add(1, Ordering::Relaxed) % 2 == 1 {
-                let v = get(data, n - 1);
-                set(data, n - 1, if v.is_finite() { v + ulp(v, dtype) } else { v });
-            }
+        Fault::NotDeterministic if saboteur.n_results.fetch_add(1, Ordering::Relaxed) % 2 == 1 => {
+            let v = get(data, n - 1);
+            set(data, n - 1, if v.is_finite() { v + ulp(v, dtype) } else { v });
         }
         _ => {}
     }

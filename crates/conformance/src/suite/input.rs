@@ -175,7 +175,7 @@ impl Source {
     fn float(&self, random: u64, dtype: DType, (low, high): (f64, f64), is_data: bool) -> f64 {
         let part = (random >> 40) as f64 / (1u64 << 24) as f64;
         match self.fill {
-            Fill::Edges if is_data && random % 8 == 0 && !self.edges.is_empty() => {
+            Fill::Edges if is_data && random.is_multiple_of(8) && !self.edges.is_empty() => {
                 let edge = self.edges[(random >> 8) as usize % self.edges.len()].values(dtype);
                 edge[(random >> 20) as usize % edge.len()]
             }
@@ -191,7 +191,9 @@ impl Source {
             _ => (i64::MIN, i64::MAX),
         };
         match self.fill {
-            Fill::Edges if random % 4 == 0 => [low, high, 0, -1, low + 1, high - 1][(random >> 8) as usize % 6],
+            Fill::Edges if random.is_multiple_of(4) => {
+                [low, high, 0, -1, low + 1, high - 1][(random >> 8) as usize % 6]
+            }
             Fill::Integers => (random >> 3) as i64 % 5 - if dtype == DType::U8 { 0 } else { 2 },
             Fill::Domain | Fill::Edges => (random >> 3) as i64 % 201 - if dtype == DType::U8 { 0 } else { 100 },
         }
