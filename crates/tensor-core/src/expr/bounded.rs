@@ -152,6 +152,11 @@ impl Bounds {
     }
 }
 
+/// Whether `x` is infinite beyond doubt, and `y` finite.
+fn is_infinite_for_sure(x: Bounded, y: Bounded) -> bool {
+    x.value.is_infinite() && x.error == 0.0 && y.value.is_finite() && y.error.is_finite()
+}
+
 impl Algebra for Bounds {
     type Value = Bounded;
 
@@ -189,6 +194,8 @@ impl Algebra for Bounds {
                 y.value.abs() + y.error
             }
             _ if is_exact => 0.0,
+            // However far off the other is: what masks scores.
+            Binary::Add | Binary::Sub if is_infinite_for_sure(x, y) || is_infinite_for_sure(y, x) => 0.0,
             Binary::Add | Binary::Sub => x.error + y.error,
             Binary::Mul => magnified(y.value, x.error) + magnified(x.value, y.error) + magnified(x.error, y.error),
             Binary::Div if y.error >= y.value.abs() && y.error > 0.0 => f64::INFINITY,
