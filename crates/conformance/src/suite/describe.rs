@@ -140,6 +140,7 @@ fn elementwise(op: &Op) -> String {
     let ulps = match expr.map(steps).as_deref() {
         Some([]) => 0.0,
         Some([Prim::Unary(unary)]) => bound(unary.name()),
+        Some([Prim::Cast(to)]) if !to.is_float() => 0.0,
         Some([Prim::Binary(Binary::Add | Binary::Sub | Binary::Mul | Binary::Div) | Prim::Cast(_)]) => 0.5,
         Some([Prim::Binary(binary)]) => bound(binary.name()),
         Some([Prim::Select]) => 0.0,

@@ -8,6 +8,7 @@ use tensor_core::{
 };
 
 use super::{Verdict, judge};
+use crate::compare::Agreement;
 use crate::suite::case::Trial;
 
 pub(super) fn check(trial: &Trial, device: &Device) -> Verdict {
@@ -22,7 +23,11 @@ pub(super) fn check(trial: &Trial, device: &Device) -> Verdict {
         return Verdict::Inapplicable;
     }
     let got = trial.inputs_on(&split).and_then(|inputs| trial.run(&split, &inputs));
-    judge(&split, (got, want), &trial.ops, trial.is_integral())
+    match (&got, &want) {
+        // A bad value in the data is found by some part, which knows itself alone.
+        (Err(got), Err(_)) if !got.is_unsupported() => Verdict::Passed(Agreement::default()),
+        _ => judge(&split, (got, want), &trial.ops, trial.is_integral()),
+    }
 }
 
 /// Whether an op has simpler parts.
