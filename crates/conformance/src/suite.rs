@@ -15,12 +15,14 @@ mod check;
 mod describe;
 mod deviations;
 mod draw;
+pub mod golden;
 mod input;
 mod pattern;
 mod probe;
 mod public_bugs;
 mod report;
 mod run;
+pub mod specification;
 mod subject;
 
 pub use case::{Call, Case, Place, Run, Subject, Trial};

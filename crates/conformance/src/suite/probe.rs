@@ -14,7 +14,11 @@ use super::case::Call;
 struct Probe {
     info: DeviceInfo,
     seen: Arc<Mutex<Vec<Op>>>,
+    steps: Arc<Mutex<Vec<Step>>>,
 }
+
+/// An op, and the shapes and dtypes of what it is executed on.
+pub(super) type Step = (Op, Vec<Meta>);
 
 /// The ops of a call for data of a dtype, in order. Values that a call looks at are 0.
 ///
@@ -30,8 +34,28 @@ pub(super) fn ops(call: &Call, dtype: DType) -> Result<Vec<Op>> {
     Ok(std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
+/// The ops of a call for data of a dtype, in order, each with its inputs.
+///
+/// # Errors
+/// What core rejects the call for.
+pub(super) fn steps(call: &Call, dtype: DType) -> Result<Vec<Step>> {
+    let (device, _, steps) = probe();
+    let inputs: Result<Vec<Tensor>> =
+        call.inputs.iter().map(|input| Tensor::zeros(&input.dims[..], (&device, input.dtype(dtype)))).collect();
+    let inputs = inputs?;
+    steps.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    (call.run)((&device, dtype), &inputs)?;
+    Ok(std::mem::take(&mut *steps.lock().unwrap_or_else(PoisonError::into_inner)))
+}
+
 /// A device without values, and the list of what it is asked to execute.
 pub(super) fn device() -> (Device, Arc<Mutex<Vec<Op>>>) {
+    let (device, seen, _) = probe();
+    (device, seen)
+}
+
+/// A device without values, and the lists of what it is asked to execute, and on what.
+fn probe() -> (Device, Arc<Mutex<Vec<Op>>>, Arc<Mutex<Vec<Step>>>) {
     let info = DeviceInfo {
         kind: Kind::Other,
         index: 0,
@@ -41,8 +65,9 @@ pub(super) fn device() -> (Device, Arc<Mutex<Vec<Op>>>) {
         is_hardware: false,
         accuracy: Accuracy::default(),
     };
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    (Device::new(Arc::new(Probe { info, seen: seen.clone() })), seen)
+    let (seen, steps) = (Arc::default(), Arc::default());
+    let probe = Probe { info, seen: Arc::clone(&seen), steps: Arc::clone(&steps) };
+    (Device::new(Arc::new(probe)), seen, steps)
 }
 
 impl Backend for Probe {
@@ -62,8 +87,10 @@ impl Backend for Probe {
         Ok(HostData::zeros(x.dtype(), x.len()))
     }
 
-    fn execute(&self, op: &Op, _: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
+    fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(op.clone());
+        let metas = inputs.iter().map(|x| x.meta()).collect();
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push((op.clone(), metas));
         Ok(outputs.iter().map(|_| Arc::new(()) as Storage).collect::<SmallVec<_>>())
     }
 
