@@ -7,6 +7,7 @@ mod ci;
 mod docs;
 mod parity;
 mod process;
+mod ptx;
 mod setup;
 mod test;
 mod tidy;
@@ -23,6 +24,7 @@ enum Command {
     Ci(ci::Args),
     Docs(docs::Args),
     Parity(parity::Args),
+    Ptx(ptx::Args),
     Setup(setup::Args),
     Test(test::Args),
     Tidy(tidy::Args),
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Ci(args) => ci::run(&args).map(done),
         Command::Docs(args) => docs::run(&args).map(done),
         Command::Parity(args) => parity::run(&args),
+        Command::Ptx(args) => ptx::run(&args).map(done),
         Command::Setup(args) => setup::run(&args).map(done),
         Command::Test(args) => test::run(&args).map(done),
         Command::Tidy(args) => tidy::run(&args).map(done),

@@ -134,7 +134,8 @@ pub(crate) fn has_torch() -> bool {
     succeeds(Command::new(python()).args(["-c", program]))
 }
 
-fn install(packages: &[&str]) -> Result {
+/// Installs system packages with apt-get, through sudo where need be.
+pub(crate) fn install(packages: &[&str]) -> Result {
     let as_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
     let apt = |args: &[&str]| {
         let mut command = Command::new(if as_root { "apt-get" } else { "sudo" });

@@ -1,0 +1,144 @@
+//! `cargo xtask ptx`: NVIDIA's assembler takes every kernel, and none needs more of the machine than it may.
+
+mod assembler;
+mod budget;
+mod usage;
+
+use crate::process::{self, Result, cargo};
+use assembler::{Assembler, TARGETS};
+use budget::Budget;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+use usage::Usage;
+
+/// Where the table of what kernels may need is.
+const BUDGET: &str = "crates/backend-cuda/kernels/budget.json";
+/// Texts of one kernel that are assembled: the longest, and others at equal distances among all.
+const MAX_PER_KERNEL: usize = 12;
+
+/// Assemble the CUDA kernels with NVIDIA's ptxas and hold them to their budgets
+///
+/// A run of the suite on the emulator writes the kernels' texts; each is assembled for the target it names and for those
+/// above. Registers, shared memory and spills are held to crates/backend-cuda/kernels/budget.json. ptxas is CONSORT_PTXAS,
+/// or on the PATH, or installed with --install (in continuous integration without asking); where it is missing nothing is
+/// run, and that is said.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Write the table anew from what the kernels need now
+    #[arg(long)]
+    bless: bool,
+
+    /// Where ptxas is missing, install it below target/ with pip
+    #[arg(long)]
+    install: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result {
+    let Some(assembler) = Assembler::find_or_install(args.install || process::in_ci())? else {
+        println!("ptx: not run: there is no ptxas; set CONSORT_PTXAS, or `cargo xtask ptx --install`");
+        return Ok(());
+    };
+    println!("ptx: {}", assembler.version()?);
+    let texts = texts()?;
+    let chosen = chosen(&texts);
+    let start = Instant::now();
+    let used = assemble(&assembler, &chosen)?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!(
+        "ptx: {} of {} texts of {} kernels assembled for {} in {seconds:.1} s",
+        chosen.len(),
+        texts.len(),
+        used.len(),
+        TARGETS.map(|target| format!("sm_{target}")).join(", ")
+    );
+
+    let path = process::root().join(BUDGET);
+    let mut budget = Budget::read(&path)?;
+    if args.bless {
+        budget.bless(&used);
+        budget.write(&path)?;
+        println!("ptx: {BUDGET} is written");
+    }
+    let breaches = budget.breaches(&used);
+    breaches.iter().for_each(|breach| println!("  {breach}"));
+    match breaches.len() {
+        0 => Ok(()),
+        n => Err(format!("{n} kernels break {BUDGET}; `cargo xtask ptx --bless` writes it anew").into()),
+    }
+}
+
+/// The text of every kernel that a run of the suite loads, in a folder of their own.
+fn texts() -> Result<Vec<PathBuf>> {
+    let folder = process::root().join("target/ptx/texts");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let run = ["run", "--quiet", "--package=backend-cuda", "--features=emulator", "--example=texts", "--"];
+    process::run(cargo(run).arg(&folder))?;
+    let entries = std::fs::read_dir(&folder)?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// The kernel that a file is named after: what comes before the text's fingerprint.
+fn kernel(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    stem.rsplit_once('-').map_or(stem.to_string(), |(name, _)| name.to_string())
+}
+
+/// A sample: all texts of a kernel that has few.
+fn chosen(texts: &[PathBuf]) -> Vec<PathBuf> {
+    let mut by_kernel: BTreeMap<String, Vec<&PathBuf>> = BTreeMap::new();
+    texts.iter().for_each(|path| by_kernel.entry(kernel(path)).or_default().push(path));
+    let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
+    let sample = |texts: Vec<&PathBuf>| {
+        let longest = texts.iter().copied().max_by_key(|path| length(path)).cloned();
+        let step = texts.len().div_ceil(MAX_PER_KERNEL);
+        let others = texts.into_iter().step_by(step).filter(|&path| Some(path) != longest.as_ref()).cloned();
+        others.chain(longest.clone()).collect::<Vec<_>>()
+    };
+    by_kernel.into_values().flat_map(sample).collect()
+}
+
+/// The most that each kernel needs, over its texts and the targets.
+fn assemble(assembler: &Assembler, texts: &[PathBuf]) -> Result<BTreeMap<String, Usage>> {
+    let (next, most, refused) = (AtomicUsize::new(0), Mutex::new(BTreeMap::<String, Usage>::new()), Mutex::new(vec![]));
+    let work = || {
+        while let Some(path) = texts.get(next.fetch_add(1, Relaxed)) {
+            match assembler.assemble(path) {
+                Ok(found) => {
+                    let mut most = most.lock().expect("invariant: no thread panics");
+                    found.into_iter().for_each(|(name, usage)| most.entry(name).or_default().raise_to(&usage));
+                }
+                Err(error) => refused.lock().expect("invariant: no thread panics").push(error.to_string()),
+            }
+        }
+    };
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..n_threads).for_each(|_| drop(scope.spawn(work))));
+    let refused = refused.into_inner()?;
+    if refused.is_empty() { Ok(most.into_inner()?) } else { Err(refused.join("\n").into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_after_its_kernel() {
+        assert_eq!(kernel(Path::new("target/ptx/texts/cube_f32-00ff.ptx")), "cube_f32");
+    }
+
+    #[test]
+    fn a_sample_has_few_texts_of_each_kernel() {
+        let names = (0..100).map(|i| format!("map-{i:03}.ptx")).chain(["sort-1.ptx".into()]);
+        let texts: Vec<PathBuf> = names.map(PathBuf::from).collect();
+        let chosen = chosen(&texts);
+        assert!(chosen.contains(&PathBuf::from("sort-1.ptx")));
+        assert!((2..=MAX_PER_KERNEL + 2).contains(&chosen.len()), "{chosen:?}");
+    }
+}
