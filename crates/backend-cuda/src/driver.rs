@@ -48,6 +48,10 @@ pub struct Launch<'a> {
     pub args: &'a [u8],
 }
 
+/// What is left to do where a kernel took its device with it.
+pub(crate) const AFTER_A_LOSS: &str =
+    "the device's tensors are gone: restart the program, or go on with another device";
+
 /// A device that runs PTX.
 pub trait Driver: Send + Sync {
     /// What it is.

@@ -98,7 +98,9 @@ impl Pool {
         let found = self.driver.alloc(size).and_then(|first| match first {
             Some(address) => Ok(Some(address)),
             None => {
+                // What is freed in the order of the stream is there for sure once the work before it is done.
                 self.release_cached()?;
+                self.driver.synchronize()?;
                 self.driver.alloc(size)
             }
         });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use tensor_core::Result;
+use tensor_core::{Error, Result};
 
 use crate::driver::{Driver, Function};
 
@@ -39,8 +39,21 @@ impl Modules {
         if let Some(&function) = loaded.get(&key) {
             return Ok(function);
         }
-        let function = self.driver.load(&text()?, key.kernel)?;
+        let text = text()?;
+        check_ascii(&text, key.kernel)?;
+        let function = self.driver.load(&text, key.kernel)?;
         loaded.insert(key, function);
         Ok(function)
+    }
+}
+
+/// NVIDIA's assembler takes nothing but ASCII, in comments too.
+fn check_ascii(text: &str, kernel: &str) -> Result<()> {
+    match text.lines().enumerate().find(|(_, line)| !line.is_ascii()) {
+        None => Ok(()),
+        Some((i, line)) => Err(Error::value(
+            kernel.to_string(),
+            format!("PTX must be ASCII: line {}, text {:?}; comments count too", i + 1, line.trim()),
+        )),
     }
 }

@@ -5,9 +5,10 @@
 pub(crate) struct Source(String);
 
 impl Source {
-    /// A skeleton.
+    /// A skeleton without its lines of comment: these are for readers, and the driver takes nothing but ASCII.
     pub(crate) fn new(skeleton: &str) -> Self {
-        Self(skeleton.to_string())
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        Self(skeleton.split_inclusive('\n').filter(is_code).collect())
     }
 
     /// Fills in every occurrence of a placeholder.

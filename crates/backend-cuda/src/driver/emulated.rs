@@ -35,8 +35,14 @@ impl Emulator {
 
     /// A finding is a fault of a kernel: the device is lost, as hardware is.
     fn lost(&self, error: emulator::Error) -> Error {
-        Error::device_lost(self.label.clone(), format!("a kernel went wrong: {error}")).with_source(error)
+        let text = format!("a kernel went wrong: {error}; {}", super::AFTER_A_LOSS);
+        Error::device_lost(self.label.clone(), text).with_source(error)
     }
+}
+
+/// FNV-1a of a text.
+fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 impl Driver for Emulator {
@@ -55,7 +61,8 @@ impl Driver for Emulator {
         })?;
         let mut state = self.state();
         if let Some(folder) = &self.texts {
-            let path = folder.join(format!("{kernel}-{}.ptx", state.loaded.len()));
+            // The same text has the same name in every run.
+            let path = folder.join(format!("{kernel}-{:016x}.ptx", fingerprint(ptx)));
             std::fs::write(&path, ptx)
                 .map_err(|e| Error::io(self.label.clone(), format!("cannot write {}: {e}", path.display())))?;
         }

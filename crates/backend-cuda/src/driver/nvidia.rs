@@ -8,6 +8,9 @@ use cudarc::driver::{result, sys};
 use tensor_core::{Error, Result};
 
 use super::{Address, Driver, Function, Launch, Properties};
+use library::described;
+
+mod library;
 
 /// One GPU, with a stream on which all work is in order.
 pub(crate) struct Gpu {
@@ -22,47 +25,19 @@ unsafe impl Send for Gpu {}
 // SAFETY: as above; the driver locks what calls share.
 unsafe impl Sync for Gpu {}
 
-/// The functions of the driver that are called: cudarc panics on one that is missing, so they are looked up first.
-const FUNCTIONS: &[&str] = &[
-    "cuInit",
-    "cuDeviceGetCount",
-    "cuDeviceGet",
-    "cuDeviceGetName",
-    "cuDeviceGetAttribute",
-    "cuDeviceTotalMem_v2",
-    "cuDevicePrimaryCtxRetain",
-    "cuCtxSetCurrent",
-    "cuStreamCreate",
-    "cuStreamSynchronize",
-    "cuModuleLoadDataEx",
-    "cuModuleGetFunction",
-    "cuFuncSetAttribute",
-    "cuMemAllocAsync",
-    "cuMemFreeAsync",
-    "cuMemcpyHtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyDtoDAsync_v2",
-    "cuLaunchKernel",
-    "cuMemGetInfo_v2",
-];
-
 /// Every GPU of the machine.
 ///
 /// # Errors
 /// Why there are none, and what to do.
 pub(crate) fn open_all() -> Result<Vec<Gpu>> {
-    // SAFETY: asks the loader for the library, which is kept.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(Error::device(
-            "cuda",
-            "driver library not found: this build loads libcuda at run time; install the NVIDIA driver or use another device",
-        ));
-    }
-    check_functions()?;
+    library::check()?;
     let refused = |what: &'static str| {
         move |e: result::DriverError| {
-            Error::device("cuda", format!("the driver refuses {what}: {e}; check the driver with nvidia-smi"))
-                .with_source(e)
+            Error::device(
+                "cuda",
+                format!("the driver refuses {what}: {}; check the driver with nvidia-smi", described(&e)),
+            )
+            .with_source(e)
         }
     };
     result::init().map_err(refused("to start"))?;
@@ -71,26 +46,6 @@ pub(crate) fn open_all() -> Result<Vec<Gpu>> {
         return Err(Error::device("cuda", "no device: devices 0; check CUDA_VISIBLE_DEVICES, or use another device"));
     }
     (0..n).map(|i| Gpu::open(i).map_err(refused("to open a device"))).collect()
-}
-
-/// Whether the library has every function that is called.
-fn check_functions() -> Result<()> {
-    for name in FUNCTIONS {
-        let found = ["libcuda.so", "libcuda.so.1", "nvcuda.dll"].iter().any(|library| {
-            // SAFETY: the library has been loaded by `is_culib_present`; looking a symbol up runs nothing.
-            unsafe {
-                libloading::Library::new(library)
-                    .is_ok_and(|library| library.get::<unsafe extern "C" fn()>(name.as_bytes()).is_ok())
-            }
-        });
-        if !found {
-            return Err(Error::device(
-                "cuda",
-                format!("the driver library lacks a function: {name}; install a driver for CUDA 12.0 or later"),
-            ));
-        }
-    }
-    Ok(())
 }
 
 impl Gpu {
@@ -125,20 +80,34 @@ impl Gpu {
         unsafe { result::ctx::set_current(self.context) }.map_err(|e| self.error("bind the context", e))
     }
 
+    /// Lets launches of a kernel ask for all the shared memory that a block can have; without it 48 KiB are the limit.
+    fn allow_shared(&self, function: sys::CUfunction) -> std::result::Result<(), result::DriverError> {
+        use sys::CUfunction_attribute_enum as Attribute;
+        // SAFETY: the function was just loaded, and the context is bound.
+        unsafe {
+            let own =
+                result::function::get_function_attribute(function, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+            let rest = (self.properties.max_shared_bytes as i32).saturating_sub(own).max(0);
+            let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            result::function::set_function_attribute(function, attribute, rest)
+        }
+    }
+
     /// What the driver reports. A fault of a kernel takes the context with it.
     #[cold]
     fn error(&self, what: &str, e: result::DriverError) -> Error {
         use sys::cudaError_enum as Code;
-        let text = format!("the driver cannot {what}: {e}");
+        let text = format!("the driver cannot {what}: {}", described(&e));
         match e.0 {
             Code::CUDA_ERROR_OUT_OF_MEMORY => Error::out_of_memory(self.label.clone(), text),
-            Code::CUDA_ERROR_INVALID_VALUE | Code::CUDA_ERROR_INVALID_IMAGE | Code::CUDA_ERROR_INVALID_PTX => {
-                Error::other(self.label.clone(), text)
-            }
-            _ => Error::device_lost(
-                self.label.clone(),
-                format!("{text}; its tensors are gone: restart the program, or go on with another device"),
-            ),
+            // A call that was refused; nothing ran.
+            Code::CUDA_ERROR_INVALID_VALUE
+            | Code::CUDA_ERROR_INVALID_IMAGE
+            | Code::CUDA_ERROR_INVALID_PTX
+            | Code::CUDA_ERROR_NOT_FOUND
+            | Code::CUDA_ERROR_NOT_SUPPORTED
+            | Code::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => Error::other(self.label.clone(), text),
+            _ => Error::device_lost(self.label.clone(), format!("{text}; {}", super::AFTER_A_LOSS)),
         }
         .with_source(e)
     }
@@ -173,11 +142,13 @@ impl Driver for Gpu {
         loaded.result().map_err(|e| {
             let log = String::from_utf8_lossy(&log);
             let log = log.trim_end_matches('\0').trim();
-            Error::other(self.label.clone(), format!("PTX is refused: kernel {kernel}: {e}: {log}")).with_source(e)
+            Error::other(self.label.clone(), format!("PTX is refused: kernel {kernel}: {}: {log}", described(&e)))
+                .with_source(e)
         })?;
         // SAFETY: the module was just loaded.
         let function =
             unsafe { result::module::get_function(module, kernel_name) }.map_err(|e| self.error("find a kernel", e))?;
+        self.allow_shared(function).map_err(|e| self.error("give a kernel shared memory", e))?;
         Ok(Function(function as u64))
     }
 
