@@ -60,6 +60,10 @@ fn run(args: &Args) -> Outcome {
 
 fn check_devices(args: &Args, Selection { devices, absent }: Selection) -> Outcome {
     let mut report = Report { seed: args.seed, cases: args.cases, absent, ..Report::default() };
+    if args.op.is_none() {
+        report.specification = suite::specification::run(args.seed);
+        print::specification(&report.specification);
+    }
     for device in &devices {
         let bar = ProgressBar::new(0);
         bar.set_style(
@@ -67,11 +71,14 @@ fn check_devices(args: &Args, Selection { devices, absent }: Selection) -> Outco
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         bar.set_message(device.label().to_string());
-        let found = suite::run(device, &args.options(), |done, total| {
+        let mut found = suite::run(device, &args.options(), |done, total| {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
         })?;
         bar.finish_and_clear();
+        if args.op.is_none() {
+            suite::add_fixed(device, &mut found);
+        }
         print::device(&found, &args.report);
         report.devices.push(found);
     }

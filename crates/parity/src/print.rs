@@ -32,6 +32,10 @@ pub(crate) fn device(report: &DeviceReport, folder: &Path) {
         println!("… and {} more in {}", rows.len() - N_LINES, folder.join("report.html").display());
     }
 
+    if !report.fixed.is_empty() {
+        let right = report.fixed.iter().filter(|fixed| fixed.passed).count();
+        println!("{right} of {} public bugs and training runs are right", report.fixed.len());
+    }
     let warnings = report.warnings().len();
     if warnings > 0 {
         println!("{warnings} promises are more than 8 times looser than anything seen; the report names them");
@@ -45,6 +49,12 @@ pub(crate) fn device(report: &DeviceReport, folder: &Path) {
             println!("    {}", reproduction(&report.device, &failure.case));
         }
     }
+}
+
+/// What is wrong with the contracts themselves.
+pub(crate) fn specification(failures: &[Failure]) {
+    println!("derivatives, what the tape keeps, random words: {} failed", failures.len());
+    failures.iter().for_each(|failure| println!("\nFAILED {failure}"));
 }
 
 /// What one case showed.

@@ -18,6 +18,7 @@ pub(crate) fn of(report: &Report) -> Value {
         "seed": report.seed,
         "ops": ops.len(),
         "failures": report.devices.iter().map(|d| d.failures.len()).sum::<usize>(),
+        "specification": report.specification,
         "max_ulp": by_device.collect::<Map<_, _>>(),
     });
     count(&mut all, sums);
@@ -33,6 +34,7 @@ fn device(report: &DeviceReport) -> Value {
         "accuracy": report.accuracy,
         "ops": max_ulp.as_object().map_or(0, Map::len),
         "failures": report.failures,
+        "fixed": report.fixed,
         "max_ulp": max_ulp,
     });
     count(&mut all, report.counts());

@@ -76,13 +76,17 @@ impl Given {
 }
 
 impl PublicBug {
+    /// The dtype of its floats, or of its integers when it has none.
+    pub fn dtype(&self) -> DType {
+        (self.inputs)().iter().map(|x| x.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::I64)
+    }
+
     /// Runs the case on a device.
     ///
     /// # Errors
     /// What is wrong there.
     pub fn run(&self, device: &Device) -> std::result::Result<(), Failure> {
-        let given = (self.inputs)();
-        let dtype = given.iter().map(|x| x.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::I64);
+        let (given, dtype) = ((self.inputs)(), self.dtype());
         let fail = |check: &str, message: String| Failure {
             op: format!("public bug {}", self.name),
             dtype: dtype.name().to_string(),

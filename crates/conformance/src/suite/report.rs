@@ -7,6 +7,7 @@ use tensor_core::{DType, Device};
 
 use super::case::Case;
 use super::deviations::{self, Deviation};
+use super::fixed::Fixed;
 use crate::compare::Agreement;
 
 mod html;
@@ -141,6 +142,9 @@ pub struct DeviceReport {
     pub rows: Vec<Row>,
     /// Where it differs, as the table of deviations says.
     pub deviations: Vec<Deviated>,
+    /// Public bugs and training runs, when they ran.
+    #[serde(default)]
+    pub fixed: Vec<Fixed>,
     /// What is wrong.
     pub failures: Vec<Failure>,
 }
@@ -180,6 +184,7 @@ impl DeviceReport {
             accuracy: accuracy.to_string(),
             rows: Vec::new(),
             deviations: Vec::new(),
+            fixed: Vec::new(),
             failures: Vec::new(),
         }
     }

@@ -7,7 +7,7 @@ pub(super) fn reason(kind: Kind) -> Error {
     Error::unsupported(
         kind.name(),
         match kind {
-            Kind::Cuda => "backend not compiled in: build with --features cuda, or use cpu",
+            Kind::Cuda => "backend not compiled in: features of this build have no cuda; use --features cuda, or cpu",
             Kind::Wgpu => "backend not compiled in: this version of consort has no wgpu backend yet; use cpu",
             Kind::Cpu | Kind::Other => "backend not compiled in: a device from outside is passed as a value; use cpu",
         },

@@ -2,7 +2,7 @@
 //! derivative of ⟨gradients, directions⟩ once more.
 
 use nn::{Param, with_gradient};
-use tensor_core::{DType, Device, Error, Result, Tensor};
+use tensor_core::{Device, Error, Result, Tensor};
 
 use super::{Verdict, judge};
 use crate::suite::case::Trial;
@@ -56,8 +56,8 @@ fn pairing(trial: &Trial, device: &Device, outputs: &[Tensor], stream: u64) -> R
     for (i, y) in outputs.iter().enumerate().filter(|(_, y)| y.dtype().is_float()) {
         let cotangent =
             Prepared::new(&Input::data(y.dims()), y.dtype(), Layout::Contiguous, &source, stream + i as u64);
-        // Sums in the widest type: only their slopes matter.
-        let term = y.mul(&cotangent.on(device)?)?.sum(..)?.cast(DType::F64)?;
+        // Sums in a type that all outputs have: only their slopes matter.
+        let term = y.mul(&cotangent.on(device)?)?.sum(..)?.cast(trial.dtype)?;
         sum = Some(match sum {
             Some(sum) => sum.add(&term)?,
             None => term,

@@ -215,6 +215,7 @@ mod tests {
             rows: vec![row],
             deviations: Vec::new(),
             failures: Vec::new(),
+            fixed: Vec::new(),
         };
         Report { devices: vec![device], ..Report::default() }
     }

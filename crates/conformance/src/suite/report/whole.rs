@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceReport, html, markdown};
+use super::{DeviceReport, Failure, html, markdown};
 
 /// Everything that one command found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Report {
     pub devices: Vec<DeviceReport>,
     /// What could not be used, and so was not run.
     pub absent: Vec<Absent>,
+    /// What is wrong with the contracts themselves, whatever the device.
+    #[serde(default)]
+    pub specification: Vec<Failure>,
 }
 
 /// A device that could not be used.
@@ -44,7 +47,7 @@ impl Report {
 
     /// Whether anything is wrong.
     pub fn has_failures(&self) -> bool {
-        self.devices.iter().any(|device| !device.failures.is_empty())
+        !self.specification.is_empty() || self.devices.iter().any(|device| !device.failures.is_empty())
     }
 }
 

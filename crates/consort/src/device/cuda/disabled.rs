@@ -7,5 +7,8 @@ pub(in crate::device) fn devices() -> Result<Vec<Device>> {
 }
 
 pub(in crate::device) fn emulator(_: usize) -> Result<Device> {
-    Err(Error::unsupported("cuda-emulated", "emulator not compiled in: build with --features emulator, or use cpu"))
+    Err(Error::unsupported(
+        "cuda-emulated",
+        "emulator not compiled in: features of this build have no emulator; use --features emulator, or cpu",
+    ))
 }

@@ -31,6 +31,6 @@ pub(in crate::device) fn emulator(index: usize) -> Result<Device> {
 pub(in crate::device) fn emulator(_: usize) -> Result<Device> {
     Err(tensor_core::Error::unsupported(
         "cuda-emulated",
-        "emulator not compiled in: build with --features emulator, or use cpu",
+        "emulator not compiled in: features of this build have no emulator; use --features emulator, or cpu",
     ))
 }
