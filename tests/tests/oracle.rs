@@ -28,11 +28,9 @@ fn report<'a>(checks: impl Iterator<Item = (String, Box<dyn FnOnce() -> Result<V
     assert!(wrong.is_empty(), "{} mistakes in {n} runs:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn check_dtypes(dtypes: &[DType]) {
-    let device = consort::device::cpu();
+fn check_dtypes(device: &Device, dtypes: &[DType]) {
     let cases = cases();
     let runs = cases.iter().flat_map(|case| {
-        let device = &device;
         let fits = move |dtype: &&DType| case.dtypes.contains(dtype) && case.inputs.iter().all(|x| x.is_exact(**dtype));
         dtypes.iter().filter(fits).flat_map(move |&dtype| {
             // Layouts differ only where there are axes.
@@ -49,22 +47,29 @@ fn check_dtypes(dtypes: &[DType]) {
 
 #[test]
 fn f64_agrees() {
-    check_dtypes(&[DType::F64]);
+    check_dtypes(&consort::device::cpu(), &[DType::F64]);
 }
 
 #[test]
 fn f32_agrees() {
-    check_dtypes(&[DType::F32]);
+    check_dtypes(&consort::device::cpu(), &[DType::F32]);
 }
 
 #[test]
 fn half_floats_agree() {
-    check_dtypes(&[DType::F16, DType::BF16]);
+    check_dtypes(&consort::device::cpu(), &[DType::F16, DType::BF16]);
 }
 
 #[test]
 fn integers_agree() {
-    check_dtypes(&[DType::I64, DType::I32, DType::U8]);
+    check_dtypes(&consort::device::cpu(), &[DType::I64, DType::I32, DType::U8]);
+}
+
+/// The arbiter of all devices has an arbiter of its own.
+#[test]
+fn the_reference_agrees() {
+    let reference = conformance::reference::device(consort::expr::Accuracy::default());
+    check_dtypes(&reference, &[DType::F64, DType::F32, DType::I64, DType::I32, DType::U8]);
 }
 
 /// Inputs whose first axis has stride 0 give what their row-major copies give.

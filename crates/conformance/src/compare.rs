@@ -17,8 +17,8 @@ mod tests;
 /// What an output that is right showed, over all its elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// The largest |got − value| in units in the last place of the dtype at the value, where the bound is finite; 0 for
-    /// integers and truth values.
+    /// The largest |got − value| in units in the last place of the dtype at the value, of elements that are larger than
+    /// their bound; 0 for integers and truth values.
     pub max_ulps: f64,
     /// The largest |got − value| / bound, where the bound is positive and finite: 1 uses the promise up.
     pub max_used: f64,
@@ -132,6 +132,8 @@ struct Verdict {
     off: f64,
     bound: f64,
     ulps: f64,
+    /// Whether the bound is smaller than the value: of what may as well be 0, units in the last place say nothing.
+    is_certain: bool,
 }
 
 /// The worst so far.
@@ -156,7 +158,7 @@ impl Tally {
         if !verdict.off.is_finite() || !verdict.bound.is_finite() {
             return;
         }
-        if verdict.ulps > self.agreement.max_ulps {
+        if verdict.is_certain && verdict.ulps > self.agreement.max_ulps {
             self.agreement.max_ulps = verdict.ulps;
             self.agreement.worst = Some(i);
         }
@@ -201,16 +203,17 @@ fn judge(got: f64, want: Bounded, dtype: DType, integers: bool, round: impl Fn(f
     let bound = if error.is_nan() { f64::INFINITY } else { error };
     let off = if got == value { 0.0 } else { (got - value).abs() };
     let ulps = off / ulp(value, dtype);
+    let is_certain = bound < value.abs();
     let is_same = got == value || got.is_nan() && value.is_nan();
     // Up to 2/ε every integer has its own number.
     let is_integer = value.fract() == 0.0 && value.abs() <= 2.0 / dtype.compute().epsilon();
     if bound.is_infinite() || is_same {
-        Verdict { is_right: true, off, bound, ulps }
+        Verdict { is_right: true, off, bound, ulps, is_certain }
     } else if integers && is_integer {
-        Verdict { is_right: got == round(value), off, bound: (round(value) - value).abs(), ulps }
+        Verdict { is_right: got == round(value), off, bound: (round(value) - value).abs(), ulps, is_certain }
     } else {
         // An infinite value has no neighbours, whatever its bound.
-        Verdict { is_right: value.is_finite() && off <= bound, off, bound, ulps }
+        Verdict { is_right: value.is_finite() && off <= bound, off, bound, ulps, is_certain }
     }
 }
 
@@ -228,7 +231,8 @@ fn discrete<T: Copy + fmt::Debug>(
             Value::Int(want) => (got.abs_diff(want) as f64, 0.0),
             Value::Real(want) => ((got as f64 - want.value).abs(), want.error),
         };
-        tally.add(i, Verdict { is_right: off <= bound || bound.is_infinite(), off, bound, ulps: 0.0 });
+        tally
+            .add(i, Verdict { is_right: off <= bound || bound.is_infinite(), off, bound, ulps: 0.0, is_certain: true });
     }
     tally.end(got, shape, want)
 }

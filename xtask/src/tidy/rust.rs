@@ -4,8 +4,12 @@ use super::Rule;
 use super::source::{Source, Token};
 
 /// The only files that may hold `unsafe` code.
-const UNSAFE_FILES: &[&str] =
-    &["crates/backend-cpu/src/simd.rs", "crates/backend-cuda/src/driver/nvidia.rs", "crates/backend-cuda/src/driver/nvidia/library.rs", "crates/ptx-emulator/src/fma.rs"];
+const UNSAFE_FILES: &[&str] = &[
+    "crates/backend-cpu/src/simd.rs",
+    "crates/backend-cuda/src/driver/nvidia.rs",
+    "crates/backend-cuda/src/driver/nvidia/library.rs",
+    "crates/ptx-emulator/src/fma.rs",
+];
 /// Where a `match` over `Op` names every op: a new op must be an error there until it is handled.
 const EXHAUSTIVE: &[&str] = &["crates/backend-"];
 

@@ -128,7 +128,8 @@ impl Bounds {
 
     /// A result as it is stored.
     pub fn stored(&self, x: Bounded, dtype: DType) -> Bounded {
-        if dtype.is_float() && dtype.compute() != dtype { self.rounded(x, 0.5, dtype) } else { x }
+        let is_stored_exactly = x.error == 0.0 && Reals.cast(x.value, dtype) == x.value;
+        if !dtype.is_float() || dtype.compute() == dtype || is_stored_exactly { x } else { self.rounded(x, 0.5, dtype) }
     }
 
     /// A value between the parts of an op, which a backend that runs them one by one stores.
@@ -228,6 +229,10 @@ impl Algebra for Bounds {
             DType::Bool => {
                 let uncertain = x.error > 0.0 && x.value.abs() <= x.error;
                 Bounded { value: f64::from(x.value != 0.0), error: f64::from(uncertain) }
+            }
+            // The nearest number of an exact one is one number.
+            dtype if dtype.is_float() && x.error == 0.0 && self.accuracy == Accuracy::default() => {
+                Self::exact(Reals.cast(x.value, dtype))
             }
             dtype if dtype.is_float() => self.rounded(x, 0.5, dtype),
             _ => Bounded { value: Reals.cast(x.value, dtype), error: Self::spread(x, |v| Reals.cast(v, dtype)) },
