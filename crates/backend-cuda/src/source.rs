@@ -5,10 +5,9 @@
 pub(crate) struct Source(String);
 
 impl Source {
-    /// A skeleton without its lines of comment: these are for readers, and the driver takes nothing but ASCII.
+    /// A skeleton.
     pub(crate) fn new(skeleton: &str) -> Self {
-        let is_code = |line: &&str| !line.trim_start().starts_with("//");
-        Self(skeleton.split_inclusive('\n').filter(is_code).collect())
+        Self(skeleton.to_string())
     }
 
     /// Fills in every occurrence of a placeholder.
@@ -18,9 +17,10 @@ impl Source {
         Self(self.0.replace(&place, text.as_ref()))
     }
 
-    /// The finished text.
+    /// The finished text without its lines of comment: these are for readers, and the driver takes nothing but ASCII.
     pub(crate) fn finish(self) -> String {
         debug_assert!(!self.0.contains("{{"), "invariant: every placeholder is filled in:\n{}", self.0);
-        self.0
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        self.0.split_inclusive('\n').filter(is_code).collect()
     }
 }
