@@ -20,7 +20,10 @@ impl Backend for CudaBackend {
         &self.info
     }
 
-    fn supports(&self, op: &Op, _: &[Meta]) -> Support {
+    fn supports(&self, op: &Op, inputs: &[Meta]) -> Support {
+        let rows = |x: &Meta, axes: &[usize]| {
+            if kernels::rows::fits(&x.shape, axes) { Support::Native } else { Support::Decompose }
+        };
         match op {
             Op::Map(_)
             | Op::Reduce(_)
@@ -47,7 +50,10 @@ impl Backend for CudaBackend {
                     Support::Decompose
                 }
             }
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::Attention(_) => Support::Decompose,
+            Op::Softmax(op) => rows(&inputs[0], &[op.axis]),
+            Op::Normalize(op) => rows(&inputs[0], &op.axes),
+            Op::NormalizeGrad(op) => rows(&inputs[0], &op.axes),
+            Op::Attention(_) => Support::Decompose,
             Op::Custom(op) => match kernels::custom::kernel(&**op) {
                 Some(_) => Support::Native,
                 None => Support::Unsupported(format!("{} has no PTX kernel; add one for Kind::Cuda", op.name())),
@@ -101,7 +107,10 @@ impl Backend for CudaBackend {
             Op::Random(op) => kernels::create::random(cx, op, &outputs[0]),
             Op::CrossEntropy(_) => kernels::cross_entropy::cross_entropy(cx, inputs, &outputs[0]),
             Op::Custom(op) => kernels::custom::custom(cx, op, inputs, outputs),
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::Attention(_) => {
+            Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
+            Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
+            Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
+            Op::Attention(_) => {
                 unreachable!("invariant: core decomposes what supports() declines")
             }
         }

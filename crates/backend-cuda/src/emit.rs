@@ -154,7 +154,7 @@ fn constant(ty: LowType, v: u64, d: &str) -> String {
 }
 
 /// The nearest number of 16 bits, as an f32.
-fn round_to(dtype: DType, from: LowType, a: &str, d: &str) -> String {
+pub(crate) fn round_to(dtype: DType, from: LowType, a: &str, d: &str) -> String {
     match (dtype, from) {
         (DType::F16, LowType::F64) => {
             format!("{{ .reg .b16 %t_h; cvt.rn.f16.f64 %t_h, {a}; cvt.f32.f16 {d}, %t_h; }}")

@@ -1,11 +1,15 @@
 //! Elementwise expressions over operands that broadcast.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use smallvec::SmallVec;
 use tensor_core::expr::lower::{LowType, Param, lower};
 use tensor_core::op::Map;
 use tensor_core::{DType, Expr, Meta, Result, Storages, Tensor};
 
-use super::{Context, Text, address, names, storage};
+use super::context::THREADS;
+use super::{Context, Text, address, names, storage, vector};
 use crate::args::Args;
 use crate::driver::Address;
 use crate::emit::{self, Body};
@@ -38,7 +42,28 @@ pub(crate) fn run(
         return Ok(());
     }
     let codes = exprs.iter().map(|expr| expr.code.id());
-    let key = Key::new("map", codes.chain(dtypes.iter().map(|&d| d as u64)).chain([plan.rank() as u64]));
+    let structure: SmallVec<[u64; 8]> = codes.chain(dtypes.iter().map(|&d| d as u64)).collect();
+    let operands: SmallVec<[_; 4]> = inputs.iter().map(|x| (x.dtype(), address(x))).collect();
+    let programs = exprs.iter().map(|expr| expr.code.program(name, &dtypes));
+    let programs = programs.collect::<Result<SmallVec<[_; 4]>>>()?;
+    let results: SmallVec<[_; 4]> = programs.iter().zip(to).map(|(program, &to)| (program.dtype(), to)).collect();
+    let lanes = vector::lanes(&plan, &operands, &results, programs.iter().map(|program| program.nodes.len()).sum());
+    if lanes > 1 {
+        let is_single: SmallVec<[bool; 4]> = plan.strides.iter().map(|strides| strides[0] == 0).collect();
+        let flags = is_single.iter().map(|&is| is.into());
+        let key = Key::new("map_vector", structure.into_iter().chain(flags).chain([lanes as u64]));
+        let text = || vector::text("map_vector", &lower(name, exprs, &dtypes)?, &dtypes, &is_single, lanes);
+        let function = cx.modules.get(key, text)?;
+        let (n_vectors, rest) = (n / lanes, n % lanes);
+        let mut args = Args::default();
+        args.push(n_vectors as u64);
+        args.push((n_vectors + rest) as u64);
+        to.iter().copied().chain(operands.iter().map(|&(_, from)| from)).for_each(|address| args.push(address));
+        push_numbers(&mut args, name, exprs, &dtypes)?;
+        let blocks = (n_vectors + rest).div_ceil(THREADS as usize) as u32;
+        return cx.launch_blocks(name, function, n, [blocks, 1, 1], [THREADS, 1, 1], 0, &args);
+    }
+    let key = Key::new("map", structure.into_iter().chain([plan.rank() as u64]));
     // The numbers' types are part of the structure: lowering is needed for the text alone, typing for both.
     let function = cx.modules.get(key, || text(name, exprs, &dtypes, plan.rank()))?;
     let mut args = Args::default();
@@ -56,10 +81,26 @@ pub(crate) fn push_numbers(args: &mut Args, name: &'static str, exprs: &[Expr], 
         return Ok(());
     }
     let numbers: SmallVec<[_; 8]> = exprs.iter().flat_map(|expr| expr.args.iter().copied()).collect();
-    for Param { number, dtype } in lower(name, exprs, dtypes)?.params {
-        args.push(Param { number, dtype }.bits(numbers[number as usize]));
+    for param in params(name, exprs, dtypes)?.iter() {
+        args.push(param.bits(numbers[param.number as usize]));
     }
     Ok(())
+}
+
+/// The numbers that lowered expressions read. Lowering takes longer than a launch: once per structure and types.
+fn params(name: &'static str, exprs: &[Expr], dtypes: &[DType]) -> Result<Arc<[Param]>> {
+    static KNOWN: LazyLock<Mutex<HashMap<SmallVec<[u64; 8]>, Arc<[Param]>>>> = LazyLock::new(Mutex::default);
+    let key: SmallVec<[u64; 8]> = std::iter::once(exprs.len() as u64)
+        .chain(exprs.iter().map(|expr| expr.code.id()))
+        .chain(dtypes.iter().map(|&dtype| dtype as u64))
+        .collect();
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    if let Some(params) = known {
+        return Ok(params);
+    }
+    let params: Arc<[Param]> = lower(name, exprs, dtypes)?.params.into();
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(key, params.clone());
+    Ok(params)
 }
 
 fn text(name: &'static str, exprs: &[Expr], dtypes: &[DType], rank: usize) -> Result<String> {

@@ -1,24 +1,21 @@
 //! Folds over axes, with an elementwise producer.
 
-use smallvec::SmallVec;
-use tensor_core::expr::lower::{LowType, lower};
+use smallvec::{SmallVec, smallvec};
+use tensor_core::expr::lower::LowType;
 use tensor_core::expr::{Expr, build};
 use tensor_core::op::{Reduce, ReduceKind};
 use tensor_core::{DType, Meta, Result, Shape, Storages, Tensor};
 
 use super::context::THREADS;
-use super::map::push_numbers;
-use super::{Context, Text, address, names, storage};
-use crate::args::Args;
-use crate::emit::{self, Body};
-use crate::index;
-use crate::module::Key;
+use super::rows::{self, Fold, Form, Places, Rows};
+use super::{Context, address, storage};
+use crate::emit;
 use tensor_core::plan::Plan;
 
-/// From so many terms on a block folds them together, unless there are results enough to keep every thread busy.
-const BLOCK_TERMS: usize = 64;
-/// So many results keep a GPU busy with one thread each.
-const MANY_RESULTS: usize = 1 << 15;
+/// So many threads keep a GPU busy; with fewer, rows are cut into segments.
+const BUSY_THREADS: usize = 1 << 17;
+/// So many terms in all are not worth a second launch.
+const FEW_TERMS: usize = 1 << 14;
 
 /// y = fold over the axes of producer(x_0, x_1, …).
 pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
@@ -28,33 +25,53 @@ pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta)
         let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
         let (kept, folded) = plans(inputs, &op.axes);
         let depth = folded.len();
-        let is_block = depth >= BLOCK_TERMS && (n < MANY_RESULTS || depth >= 1024);
-        let structure = [
-            op.producer.code.id(),
-            op.kind as u64,
-            is_block.into(),
-            kept.rank() as u64,
-            folded.rank() as u64,
-            meta.dtype as u64,
-        ];
-        let key = Key::new("reduce", structure.into_iter().chain(dtypes.iter().map(|&d| d as u64)));
-        let function = cx.modules.get(key, || text(op, &dtypes, meta.dtype, is_block, [kept.rank(), folded.rank()]))?;
-        let mut args = Args::default();
-        args.push(n as u64);
-        args.push(depth as u64);
-        args.push(block.address());
-        inputs.iter().for_each(|x| args.push(address(x)));
-        index::push(&mut args, &kept, |k| dtypes[k].size_bytes());
-        push_numbers(&mut args, op.name, std::slice::from_ref(&op.producer), &dtypes)?;
-        index::push(&mut args, &folded, |k| dtypes[k].size_bytes());
-        if is_block {
-            let grid = [n as u32, 1, 1];
-            cx.launch_blocks(op.name, function, n.max(depth), grid, [THREADS, 1, 1], 0, &args)?;
+        let threads = match () {
+            () if rows::is_column(&kept, &folded, 0) || depth <= 8 => 1,
+            () if depth <= 1024 => 32,
+            () => THREADS as usize,
+        };
+        let segments = segments(n, depth, threads);
+        // 16-bit floats are folded in f32.
+        let wide = meta.dtype.compute();
+        let addresses = inputs.iter().map(|x| address(x)).collect();
+        let fold = |elements: SmallVec<[DType; 4]>, producer: &Expr, dtype| Rows {
+            name: op.name,
+            entry: "reduce",
+            types: elements.clone(),
+            elements,
+            values: SmallVec::new(),
+            total: wide,
+            folds: smallvec![Fold { kind: op.kind, term: producer.clone(), finish: None }],
+            result: None,
+            shortcut: None,
+            totals: smallvec![(0, dtype)],
+        };
+        let places = |kept, folded, addresses, to| Places { kept, folded, addresses, totals: smallvec![to] };
+        if segments == 1 {
+            let places = places(kept, folded, addresses, block.address());
+            fold(dtypes, &op.producer, meta.dtype).run(cx, Form::rounds(threads), &places, 1)?;
         } else {
-            cx.launch(op.name, function, n.max(depth).min(n), &args)?;
+            let parts = cx.pool.take(segments * n * wide.size_bytes())?;
+            let first = places(kept, folded, addresses, parts.address());
+            fold(dtypes, &op.producer, wide).run(cx, Form::rounds(threads), &first, segments)?;
+            let (kept, folded) = rows::plans(&[segments, n], &[smallvec![n as isize, 1]], &[0]);
+            let second = places(kept, folded, smallvec![parts.address()], block.address());
+            let form = Form::rounds(if n < 256 { 32 } else { 1 });
+            fold(smallvec![wide], &Expr::identity(), meta.dtype).run(cx, form, &second, 1)?;
         }
     }
     Ok(Storages::from_iter([storage(block)]))
+}
+
+/// Into how many segments rows are cut: by sizes alone, so that the order of the fold is fixed.
+fn segments(n_rows: usize, depth: usize, threads: usize) -> usize {
+    if n_rows.saturating_mul(depth) < FEW_TERMS {
+        return 1;
+    }
+    // Four rounds at least, and no empty segment.
+    let most = depth / (threads * rows::UNDER_WAY * 4);
+    let wanted = (BUSY_THREADS / (n_rows.saturating_mul(threads))).min(most).clamp(1, 65_535);
+    depth.div_ceil(depth.div_ceil(wanted))
 }
 
 /// The axes that are kept, and those that are folded, of operands that broadcast to one shape.
@@ -62,19 +79,14 @@ pub(super) fn plans(inputs: &[&Tensor], axes: &[usize]) -> (Plan, Plan) {
     let shape = inputs
         .iter()
         .fold(Shape::default(), |shape, x| shape.broadcast(x.shape()).expect("invariant: core checked the broadcast"));
-    let strides: SmallVec<[SmallVec<[isize; 4]>; 4]> = inputs
+    let strides: Vec<SmallVec<[isize; 4]>> = inputs
         .iter()
         .map(|x| {
             let layout = x.layout().broadcast_to(&shape).expect("invariant: core checked the broadcast");
             SmallVec::from_slice(layout.strides())
         })
         .collect();
-    let part = |is_folded: bool| {
-        let axes: SmallVec<[usize; 4]> = (0..shape.rank()).filter(|axis| axes.contains(axis) == is_folded).collect();
-        let dims: SmallVec<[usize; 4]> = axes.iter().map(|&axis| shape[axis]).collect();
-        Plan::of(&dims, strides.iter().map(|all| axes.iter().map(|&axis| all[axis]).collect()).collect())
-    };
-    (part(false), part(true))
+    rows::plans(&shape, &strides, axes)
 }
 
 /// The fold of two values as an expression, and the value that changes nothing.
@@ -128,55 +140,4 @@ pub(super) fn shared(dtype: DType, address: &str, register: &str, is_store: bool
         (_, true) => format!("    st.shared.{ty} [{address}], {register};\n"),
         (_, false) => format!("    ld.shared.{ty} {register}, [{address}];\n"),
     }
-}
-
-fn text(op: &Reduce, dtypes: &[DType], dtype: DType, is_block: bool, ranks: [usize; 2]) -> Result<String> {
-    let producer = lower(op.name, std::slice::from_ref(&op.producer), dtypes)?;
-    // 16-bit floats are folded in f32.
-    let wide = dtype.compute();
-    let combine = lower(op.name, &[fold(op.kind)], &[wide, wide])?;
-    let mut text = Text::default();
-    let _ = (text.slots.next(), text.slots.next());
-    let (from, at) = (names("from", dtypes.len()), names("at", dtypes.len()));
-    text.wide("%to");
-    from.iter().for_each(|register| text.wide(register));
-    let advance = index::advance(&mut text.slots, ranks[0], "%i", &from);
-    text.push(&advance);
-    let numbers = names("number", producer.params.len());
-    for (register, param) in numbers.iter().zip(&producer.params) {
-        text.number(LowType::of(param.dtype), register);
-    }
-    ["%total", "%term"].iter().for_each(|register| text.value(wide, register));
-    text.line(neutral(op.kind, wide, "%total"));
-    let start = text.take();
-
-    for (at, from) in at.iter().zip(&from) {
-        text.register("b64", at);
-        text.line(format!("mov.b64 {at}, {from};"));
-    }
-    let advance = index::advance(&mut text.slots, ranks[1], "%r", &at);
-    text.push(&advance);
-    let inputs = names("x", dtypes.len());
-    for ((register, &dtype), address) in inputs.iter().zip(dtypes).zip(&at) {
-        text.value(dtype, register);
-        text.push(&emit::load(dtype, register, address));
-    }
-    let term = ["%term".to_string()];
-    text.push(&Body { lowered: &producer, inputs: &inputs, numbers: &numbers, outputs: &term }.text());
-    let term = text.take();
-
-    let (operands, total) = (["%total".to_string(), "%term".to_string()], ["%total".to_string()]);
-    let combine = Body { lowered: &combine, inputs: &operands, numbers: &[], outputs: &total }.text();
-
-    text.advance("%to", "%i", dtype.size_bytes());
-    text.push(&emit::store(dtype, "%to", "%total"));
-    let finish = text.take();
-    let source = if is_block {
-        text.skeleton(include_str!("../../kernels/reduce_block.ptx"), "reduce")
-            .put("PUT", shared(wide, "%mine", "%total", true))
-            .put("GET", shared(wide, "%other", "%term", false))
-    } else {
-        text.skeleton(include_str!("../../kernels/reduce_each.ptx"), "reduce")
-    };
-    Ok(source.put("START", start).put("TERM", term).put("COMBINE", combine).put("FINISH", finish).finish())
 }
