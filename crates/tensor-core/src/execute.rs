@@ -68,7 +68,11 @@ fn run(device: &Device, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
             let remedy = if remedy.is_empty() { String::new() } else { format!(";{remedy}") };
             return Err(Error::unsupported(
                 record.name().to_string(),
-                format!("dtype {dtype} is not supported on {device} ({reason}){remedy}"),
+                match op {
+                    // Of a user's op it is the kernel that is missing.
+                    Op::Custom(_) => format!("is not supported on {device} ({reason}){remedy}"),
+                    _ => format!("dtype {dtype} is not supported on {device} ({reason}){remedy}"),
+                },
             ));
         }
     }
