@@ -7,7 +7,13 @@ use std::time::{Duration, Instant};
 const STEPS: &[(&str, &[&str])] = &[
     ("fmt", &["fmt --all --check"]),
     ("tidy", &["xtask tidy"]),
-    ("clippy", &["clippy --workspace --all-targets -- -D warnings"]),
+    (
+        "clippy",
+        &[
+            "clippy --workspace --all-targets -- -D warnings",
+            "clippy -p backend-cuda -p cuda-custom-kernel -p digits --all-targets --features backend-cuda/emulator,cuda-custom-kernel/emulator,digits/emulator -- -D warnings",
+        ],
+    ),
     ("test", &["xtask test"]),
     ("docs", &["xtask docs"]),
     (
@@ -25,12 +31,18 @@ const STEPS: &[(&str, &[&str])] = &[
             "run --release -p digits -- --epochs 1 --out target/ci/digits",
             "run --release -p first-steps",
             "run --release -p cpu-custom-op",
+            "run --release -p cuda-custom-kernel --features cuda,emulator",
         ],
     ),
     (
         "parity",
-        &["xtask parity --require cpu --check --report target/ci/parity", "xtask parity --device cpu --saboteur"],
+        &[
+            "xtask parity --require cpu --check --report target/ci/parity",
+            "xtask parity --device cpu --saboteur",
+            "xtask parity --device cuda --require cuda --cases 2600 --report target/ci/parity-cuda",
+        ],
     ),
+    ("ptx", &["xtask ptx"]),
     ("bench", &["xtask bench --quick"]),
 ];
 

@@ -16,9 +16,13 @@ pub(crate) struct Args {
 /// How cargo runs the program. Not in release: integer overflow in a kernel is a panic, which the suite reports.
 pub(crate) const PARITY: [&str; 5] = ["run", "--quiet", "--package=parity", "--features=cuda,wgpu", "--"];
 
+/// The same with the emulator, where CUDA devices are asked for.
+const EMULATED: [&str; 5] = ["run", "--quiet", "--package=parity", "--features=emulator,wgpu", "--"];
+
 /// The program's own exit status: 1 for failures, 2 for a request that cannot be met.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let mut command = cargo(PARITY);
+    let asks_for_cuda = args.options.iter().any(|option| option.to_string_lossy().contains("cuda"));
+    let mut command = cargo(if asks_for_cuda { EMULATED } else { PARITY });
     let status = command.args(&args.options).stdin(Stdio::null()).status();
     let code = status.map_err(|e| format!("cargo did not start: {e}"))?.code();
     Ok(code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))

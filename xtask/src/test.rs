@@ -3,7 +3,11 @@
 use crate::process::{self, Result, cargo};
 use crate::{setup, workspace};
 
-/// Run all tests of the workspace, doc tests too
+/// What is tested a second time with the CUDA kernels emulated: packages with a feature `emulator`, and their targets.
+const EMULATED: [(&str, &str); 3] =
+    [("backend-cuda", "--all-targets"), ("cuda-custom-kernel", "--test=emulated"), ("digits", "--test=emulated")];
+
+/// Run all tests of the workspace, doc tests too, and those of the CUDA kernels on the emulator
 ///
 /// Uses cargo-nextest where it is installed and `cargo test` elsewhere.
 #[derive(clap::Args)]
@@ -30,12 +34,18 @@ pub(crate) fn run(args: &Args) -> Result {
     };
 
     let (all, documented) = selection(args)?;
-    if !args.no_nextest && setup::has_nextest() {
-        let nextest = ["nextest", "run", "--no-fail-fast", "--no-tests=pass"];
-        attempt([&nextest, as_strs(&all).as_slice()].concat());
+    let tests: &[&str] = if !args.no_nextest && setup::has_nextest() {
+        &["nextest", "run", "--no-fail-fast", "--no-tests=pass"]
     } else {
-        // `--all-targets` leaves out the doc tests, which come next in both cases.
-        attempt([&["test", "--no-fail-fast", "--all-targets"], as_strs(&all).as_slice()].concat());
+        // `--all-targets`, or a target by name, leaves out the doc tests, which come next in both cases.
+        &["test", "--no-fail-fast"]
+    };
+    let is_cargo = tests[0] == "test";
+    attempt([tests, if is_cargo { &["--all-targets"] } else { &[] }, as_strs(&all).as_slice()].concat());
+    for (package, target) in EMULATED {
+        if args.package.is_empty() || args.package.iter().any(|name| name == package) {
+            attempt([tests, &["-p", package, "--features=emulator", target]].concat());
+        }
     }
     if !documented.is_empty() {
         attempt([&["test", "--no-fail-fast", "--doc"], as_strs(&documented).as_slice()].concat());
