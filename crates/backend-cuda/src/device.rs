@@ -17,13 +17,17 @@ use crate::memory::Pool;
 use crate::module::Modules;
 use crate::status::Status;
 
+/// What the labels of devices begin with.
+const HARDWARE: &str = "cuda";
+const EMULATED: &str = "cuda-emulated";
+
 /// The GPUs that the driver has.
 ///
 /// # Errors
 /// Why there are none: no driver library, one that is too old or lacks a function, no device. Never a panic.
 pub fn devices() -> Result<Vec<Device>> {
     let drivers = nvidia::open_all()?;
-    Ok(drivers.into_iter().enumerate().map(|(i, driver)| device(Arc::new(driver), "cuda", i, true)).collect())
+    Ok(drivers.into_iter().enumerate().map(|(i, driver)| device(Arc::new(driver), HARDWARE, i, true)).collect())
 }
 
 /// How an emulated device behaves.
@@ -52,25 +56,47 @@ impl Default for Emulated {
     }
 }
 
+#[cfg(feature = "emulator")]
+impl Emulated {
+    /// A device that does what hardware may do and does not promise: memory that is handed out again holds nothing, blocks
+    /// and warps run in an order drawn from the seed, approximate instructions are off by what they may be, and matrix
+    /// units add up as Hopper's do.
+    pub fn adverse(index: usize, seed: u64) -> Self {
+        use ptx_emulator::{Approximation, MmaMode, Options, Order};
+        let options = Options {
+            order: Order::Seeded(seed),
+            approximation: Approximation::Perturbed(seed),
+            mma: MmaMode::Hopper,
+            ..Options::default()
+        };
+        Self { index, pooling: true, options, ..Self::default() }
+    }
+
+    /// The emulator behind the seam, without a backend on it.
+    pub fn driver(&self) -> Arc<dyn Driver> {
+        let properties = Properties {
+            name: "PTX emulator".into(),
+            capability: self.capability,
+            n_multiprocessors: 4,
+            max_shared_bytes: self.options.shared_bytes,
+            total_bytes: self.memory_bytes,
+            is_hardware: false,
+        };
+        let options = ptx_emulator::Options { memory_bytes: self.memory_bytes, ..self.options };
+        Arc::new(Emulator::new(&format!("{EMULATED}:{}", self.index), properties, options, self.texts.clone()))
+    }
+}
+
 /// A device that does not exist: the same kernels, run on the processor and checked.
 #[cfg(feature = "emulator")]
 pub fn emulated(settings: &Emulated) -> Device {
-    let properties = Properties {
-        name: "PTX emulator".into(),
-        capability: settings.capability,
-        n_multiprocessors: 4,
-        max_shared_bytes: settings.options.shared_bytes,
-        total_bytes: settings.memory_bytes,
-        is_hardware: false,
-    };
-    let label = format!("cuda-emulated:{}", settings.index);
-    let options = ptx_emulator::Options { memory_bytes: settings.memory_bytes, ..settings.options };
-    device(
-        Arc::new(Emulator::new(&label, properties, options, settings.texts.clone())),
-        "cuda-emulated",
-        settings.index,
-        settings.pooling,
-    )
+    device(settings.driver(), EMULATED, settings.index, settings.pooling)
+}
+
+/// The device on a driver of the caller's: one that counts calls, or injects faults.
+pub fn on_driver(driver: Arc<dyn Driver>, index: usize, pooling: bool) -> Device {
+    let kind = if driver.properties().is_hardware { HARDWARE } else { EMULATED };
+    device(driver, kind, index, pooling)
 }
 
 fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool) -> Device {

@@ -19,6 +19,6 @@ mod module;
 mod source;
 mod status;
 
-pub use device::devices;
+pub use device::{devices, on_driver};
 #[cfg(feature = "emulator")]
 pub use device::{Emulated, emulated};
