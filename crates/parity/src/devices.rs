@@ -31,6 +31,10 @@ pub(crate) fn select(names: &[String], required: &[String]) -> Result<Selection,
     let mut selection = Selection { devices: Vec::new(), absent: Vec::new() };
     for name in names {
         selection.add(name, resolve(name)?);
+        // Where the emulator stands in, a second pass sees what hardware may do and does not promise.
+        if name == "cuda" && selection.devices.last().is_some_and(|device| !device.info().is_hardware) {
+            selection.add(ADVERSE, resolve(ADVERSE)?);
+        }
     }
     if names.is_empty() {
         for kind in [Kind::Cpu, Kind::Cuda, Kind::Wgpu] {
@@ -58,12 +62,30 @@ fn resolve(name: &str) -> Result<consort::Result<Device>, String> {
     }
     let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
     let is_known = ["auto", "cpu", "cuda", "cuda-emulated", "wgpu"].contains(&kind) && index.parse::<usize>().is_ok();
-    let found = device::parse(name);
+    let found = parse(name);
     match found {
         Err(error) if !is_known => Err(format!("--device: {error}")),
-        Err(error) if kind == "cuda" => Ok(device::parse(&format!("cuda-emulated:{index}")).map_err(|_| error)),
+        Err(error) if kind == "cuda" => Ok(parse(&format!("cuda-emulated:{index}")).map_err(|_| error)),
         found => Ok(found),
     }
+}
+
+/// The emulated device that does what hardware may do and does not promise.
+const ADVERSE: &str = "cuda-emulated:1";
+
+#[cfg(feature = "emulator")]
+fn parse(name: &str) -> consort::Result<Device> {
+    use std::sync::OnceLock;
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    if name == ADVERSE {
+        return Ok(DEVICE.get_or_init(|| device::emulated(&device::Emulated::adverse(1, 7))).clone());
+    }
+    device::parse(name)
+}
+
+#[cfg(not(feature = "emulator"))]
+fn parse(name: &str) -> consort::Result<Device> {
+    device::parse(name)
 }
 
 /// Adds a required device unless one like it is there.
@@ -81,7 +103,7 @@ fn require(name: &str, selection: &mut Selection) -> Result<(), String> {
     if selection.devices.iter().any(fits) {
         return Ok(());
     }
-    let found = if suffix == "emulated" { device::parse(name) } else { resolve(kind)? };
+    let found = if suffix == "emulated" { parse(name) } else { resolve(kind)? };
     match found {
         Ok(device) if fits(&device) => selection.devices.push(device),
         Ok(device) => {
