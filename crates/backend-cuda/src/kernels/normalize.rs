@@ -1,5 +1,7 @@
 //! Normalisation over axes, and its adjoint.
 
+use std::sync::LazyLock;
+
 use smallvec::{SmallVec, smallvec};
 use tensor_core::expr::{build, build_with};
 use tensor_core::op::{Normalize, NormalizeGrad, ReduceKind};
@@ -14,14 +16,14 @@ pub(crate) fn normalize(cx: &Context, op: &Normalize, x: &Tensor, outputs: &[Met
     let blocks = outputs.iter().map(|meta| cx.output(meta)).collect::<Result<SmallVec<[_; 3]>>>()?;
     let (wide, dtype) = (x.dtype().compute(), x.dtype());
     let n = op.axes.iter().map(|&axis| x.dims()[axis]).product::<usize>() as f64;
-    let rstd = build_with(1, &[n, op.epsilon], |x, numbers| (x[0] / numbers[0] + numbers[1]).rsqrt());
+    let rstd = with_numbers(&FORMULAS.rstd, &[n, op.epsilon]);
     let squares = |term: Expr| Fold { kind: ReduceKind::Sum, term, finish: Some(rstd) };
     let (folds, result, totals): (SmallVec<[Fold; 2]>, _, _) = if op.center {
-        let mean = Fold { kind: ReduceKind::Sum, term: build(|[x]| x), finish: Some(quotient(n)) };
-        let result = build(|[x, mean, rstd]| (x - mean) * rstd);
-        (smallvec![mean, squares(build(|[x, mean]| (x - mean).square()))], result, smallvec![(1, dtype), (0, dtype)])
+        let mean = Fold { kind: ReduceKind::Sum, term: Expr::identity(), finish: Some(quotient(n)) };
+        let result = FORMULAS.centered.clone();
+        (smallvec![mean, squares(FORMULAS.deviation.clone())], result, smallvec![(1, dtype), (0, dtype)])
     } else {
-        (smallvec![squares(build(|[x]| x.square()))], build(|[x, rstd]| x * rstd), smallvec![(0, dtype)])
+        (smallvec![squares(FORMULAS.square.clone())], FORMULAS.scaled.clone(), smallvec![(0, dtype)])
     };
     let rows = Rows {
         name: "normalize",
@@ -50,13 +52,13 @@ pub(crate) fn normalize_grad(cx: &Context, op: &NormalizeGrad, inputs: &[&Tensor
     let block = cx.output(meta)?;
     let (wide, dtype) = (g.dtype().compute(), g.dtype());
     let n = op.axes.iter().map(|&axis| g.dims()[axis]).product::<usize>() as f64;
-    let products = Fold { kind: ReduceKind::Sum, term: build(|[g, y, _]| g * y), finish: Some(quotient(n)) };
+    let products = Fold { kind: ReduceKind::Sum, term: FORMULAS.product.clone(), finish: Some(quotient(n)) };
     let mut folds = smallvec![products];
     let result = if op.center {
-        folds.push(Fold { kind: ReduceKind::Sum, term: build(|[g, _, _, _]| g), finish: Some(quotient(n)) });
-        build(|[g, y, rstd, gy, mean]| rstd * (g - mean - y * gy))
+        folds.push(Fold { kind: ReduceKind::Sum, term: FORMULAS.grad.clone(), finish: Some(quotient(n)) });
+        FORMULAS.centered_grad.clone()
     } else {
-        build(|[g, y, rstd, gy]| rstd * (g - y * gy))
+        FORMULAS.scaled_grad.clone()
     };
     let rows = Rows {
         name: "normalize_grad",
@@ -82,6 +84,39 @@ pub(crate) fn normalize_grad(cx: &Context, op: &NormalizeGrad, inputs: &[&Tensor
     Ok(Storages::from_iter([storage(block)]))
 }
 
+struct Formulas {
+    quotient: Expr,
+    rstd: Expr,
+    square: Expr,
+    deviation: Expr,
+    scaled: Expr,
+    centered: Expr,
+    product: Expr,
+    grad: Expr,
+    scaled_grad: Expr,
+    centered_grad: Expr,
+}
+
+/// Built once: building takes longer than a launch.
+static FORMULAS: LazyLock<Formulas> = LazyLock::new(|| Formulas {
+    quotient: build_with(1, &[1.0], |x, numbers| x[0] / numbers[0]),
+    rstd: build_with(1, &[1.0, 0.0], |x, numbers| (x[0] / numbers[0] + numbers[1]).rsqrt()),
+    square: build(|[x]| x.square()),
+    deviation: build(|[x, mean]| (x - mean).square()),
+    scaled: build(|[x, rstd]| x * rstd),
+    centered: build(|[x, mean, rstd]| (x - mean) * rstd),
+    product: build(|[g, y, _]| g * y),
+    grad: build(|[g, _, _, _]| g),
+    scaled_grad: build(|[g, y, rstd, gy]| rstd * (g - y * gy)),
+    centered_grad: build(|[g, y, rstd, gy, mean]| rstd * (g - mean - y * gy)),
+});
+
+fn with_numbers(formula: &Expr, numbers: &[f64]) -> Expr {
+    let mut expr = formula.clone();
+    expr.args = numbers.iter().map(|&v| v.into()).collect();
+    expr
+}
+
 fn quotient(n: f64) -> Expr {
-    build_with(1, &[n], |x, numbers| x[0] / numbers[0])
+    with_numbers(&FORMULAS.quotient, &[n])
 }

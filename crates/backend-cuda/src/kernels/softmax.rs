@@ -1,13 +1,32 @@
 //! Softmax along an axis, and its logarithm.
 
+use std::sync::LazyLock;
+
 use smallvec::{SmallVec, smallvec};
 use tensor_core::expr::build;
 use tensor_core::op::{ReduceKind, Softmax};
-use tensor_core::{Meta, Result, Storages, Tensor};
+use tensor_core::{Expr, Meta, Result, Storages, Tensor};
 
 use super::copy::row_major;
 use super::rows::{self, Fold, Form, Places, Rows};
 use super::{Context, address, storage};
+
+struct Formulas {
+    exp: Expr,
+    logarithm: Expr,
+    softmax: Expr,
+    log_softmax: Expr,
+    quotient: Expr,
+}
+
+/// Built once: building takes longer than a launch.
+static FORMULAS: LazyLock<Formulas> = LazyLock::new(|| Formulas {
+    exp: build(|[x, max]| (x - max).exp()),
+    logarithm: build(|[sum]| sum.ln()),
+    softmax: build(|[x, max, sum]| (x - max).exp() / sum),
+    log_softmax: build(|[x, max, log_sum]| x - max - log_sum),
+    quotient: build(|[e, sum]| e / sum),
+});
 
 /// e^(x − max) / Σ e^(x − max), or x − max − ln Σ e^(x − max): one reading where the axis fits in registers.
 pub(crate) fn softmax(cx: &Context, op: &Softmax, x: &Tensor, meta: &Meta) -> Result<Storages> {
@@ -15,11 +34,7 @@ pub(crate) fn softmax(cx: &Context, op: &Softmax, x: &Tensor, meta: &Meta) -> Re
     if !x.is_empty() {
         let wide = x.dtype().compute();
         let name = if op.log { "log_softmax" } else { "softmax" };
-        let result = if op.log {
-            build(|[x, max, log_sum]| x - max - log_sum)
-        } else {
-            build(|[x, max, sum]| (x - max).exp() / sum)
-        };
+        let Formulas { exp, logarithm, softmax, log_softmax, quotient } = &*FORMULAS;
         let rows = Rows {
             name,
             entry: name,
@@ -28,15 +43,11 @@ pub(crate) fn softmax(cx: &Context, op: &Softmax, x: &Tensor, meta: &Meta) -> Re
             types: smallvec![wide],
             total: wide,
             folds: smallvec![
-                Fold { kind: ReduceKind::Max, term: build(|[x]| x), finish: None },
-                Fold {
-                    kind: ReduceKind::Sum,
-                    term: build(|[x, max]| (x - max).exp()),
-                    finish: op.log.then(|| build(|[sum]| sum.ln())),
-                },
+                Fold { kind: ReduceKind::Max, term: Expr::identity(), finish: None },
+                Fold { kind: ReduceKind::Sum, term: exp.clone(), finish: op.log.then(|| logarithm.clone()) },
             ],
-            result: Some((result, meta.dtype)),
-            shortcut: (!op.log).then(|| build(|[e, sum]| e / sum)),
+            result: Some((if op.log { log_softmax } else { softmax }.clone(), meta.dtype)),
+            shortcut: (!op.log).then(|| quotient.clone()),
             totals: SmallVec::new(),
         };
         let strides = [row_major(&meta.shape), SmallVec::from_slice(x.layout().strides())];
