@@ -16,8 +16,8 @@ use usage::Usage;
 
 /// Where the table of what kernels may need is.
 const BUDGET: &str = "crates/backend-cuda/kernels/budget.json";
-/// Texts of one kernel that are assembled: the longest, and others at equal distances among all.
-const MAX_PER_KERNEL: usize = 12;
+/// Texts of one form of a kernel that are assembled: the longest, and others at equal distances among all.
+const MAX_PER_FORM: usize = 10;
 
 /// Assemble the CUDA kernels with NVIDIA's ptxas and hold them to their budgets
 ///
@@ -90,18 +90,24 @@ fn kernel(path: &Path) -> String {
     stem.rsplit_once('-').map_or(stem.to_string(), |(name, _)| name.to_string())
 }
 
-/// A sample: all texts of a kernel that has few.
+/// What tells the forms of a kernel apart, for whole rows and for blocks, say: shared memory and barriers.
+fn form(path: &Path) -> [usize; 2] {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    [".shared", "bar.sync"].map(|part| text.matches(part).count())
+}
+
+/// A sample: all texts of a form that has few.
 fn chosen(texts: &[PathBuf]) -> Vec<PathBuf> {
-    let mut by_kernel: BTreeMap<String, Vec<&PathBuf>> = BTreeMap::new();
-    texts.iter().for_each(|path| by_kernel.entry(kernel(path)).or_default().push(path));
+    let mut by_form: BTreeMap<(String, [usize; 2]), Vec<&PathBuf>> = BTreeMap::new();
+    texts.iter().for_each(|path| by_form.entry((kernel(path), form(path))).or_default().push(path));
     let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
     let sample = |texts: Vec<&PathBuf>| {
         let longest = texts.iter().copied().max_by_key(|path| length(path)).cloned();
-        let step = texts.len().div_ceil(MAX_PER_KERNEL);
+        let step = texts.len().div_ceil(MAX_PER_FORM);
         let others = texts.into_iter().step_by(step).filter(|&path| Some(path) != longest.as_ref()).cloned();
         others.chain(longest.clone()).collect::<Vec<_>>()
     };
-    by_kernel.into_values().flat_map(sample).collect()
+    by_form.into_values().flat_map(sample).collect()
 }
 
 /// The most that each kernel needs, over its texts and the targets.
@@ -139,6 +145,6 @@ mod tests {
         let texts: Vec<PathBuf> = names.map(PathBuf::from).collect();
         let chosen = chosen(&texts);
         assert!(chosen.contains(&PathBuf::from("sort-1.ptx")));
-        assert!((2..=MAX_PER_KERNEL + 2).contains(&chosen.len()), "{chosen:?}");
+        assert!((2..=MAX_PER_FORM + 2).contains(&chosen.len()), "{chosen:?}");
     }
 }
