@@ -1,6 +1,5 @@
 //! The backend: what it supports, and the one match that sends each op to its kernel.
 
-use tensor_core::op::{Conv, MatMul};
 use tensor_core::{
     Backend, DeviceInfo, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support, Target,
     Tensor, UpdateRule,
@@ -29,6 +28,8 @@ impl Backend for CudaBackend {
             | Op::Reduce(_)
             | Op::ArgReduce(_)
             | Op::Scan(_)
+            | Op::MatMul(_)
+            | Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)
             | Op::Pool(_)
@@ -43,13 +44,6 @@ impl Backend for CudaBackend {
             | Op::Iota(_)
             | Op::Fill(_)
             | Op::CrossEntropy(_) => Support::Native,
-            Op::MatMul(MatMul { epilogue }) | Op::Conv(Conv { epilogue, .. }) => {
-                if epilogue.is_identity() {
-                    Support::Native
-                } else {
-                    Support::Decompose
-                }
-            }
             Op::Softmax(op) => rows(&inputs[0], &[op.axis]),
             Op::Normalize(op) => rows(&inputs[0], &op.axes),
             Op::NormalizeGrad(op) => rows(&inputs[0], &op.axes),
@@ -90,7 +84,7 @@ impl Backend for CudaBackend {
             Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
             Op::ArgReduce(op) => kernels::extremum::arg_reduce(cx, op, inputs[0], &outputs[0]),
             Op::Scan(op) => kernels::scan::scan(cx, op, inputs[0], &outputs[0]),
-            Op::MatMul(_) => kernels::contract::matmul(cx, inputs, &outputs[0]),
+            Op::MatMul(op) => kernels::matmul::matmul(cx, op, inputs, &outputs[0]),
             Op::Conv(op) => kernels::contract::conv(cx, op, inputs, &outputs[0]),
             Op::ConvInputGrad(op) => kernels::contract::input_grad(cx, op, inputs, &outputs[0]),
             Op::ConvWeightGrad(op) => kernels::contract::weight_grad(cx, op, inputs, &outputs[0]),

@@ -13,6 +13,7 @@ use crate::driver::nvidia;
 #[cfg(feature = "emulator")]
 use crate::driver::{Properties, emulated::Emulator};
 use crate::kernels::Context;
+use crate::kernels::matmul::Choice;
 use crate::memory::Pool;
 use crate::module::Modules;
 use crate::status::Status;
@@ -27,7 +28,7 @@ const EMULATED: &str = "cuda-emulated";
 /// Why there are none: no driver library, one that is too old or lacks a function, no device. Never a panic.
 pub fn devices() -> Result<Vec<Device>> {
     let drivers = nvidia::open_all()?;
-    Ok(drivers.into_iter().enumerate().map(|(i, driver)| device(Arc::new(driver), HARDWARE, i, true)).collect())
+    Ok(drivers.into_iter().enumerate().map(|(i, driver)| device(Arc::new(driver), HARDWARE, i, true, None)).collect())
 }
 
 /// How an emulated device behaves.
@@ -42,6 +43,8 @@ pub struct Emulated {
     pub memory_bytes: u64,
     /// Whether freed memory is handed out again. Without it the emulator sees every access out of bounds.
     pub pooling: bool,
+    /// How matrix products are made; by shape, dtype and layout if not given.
+    pub matmul: Option<Choice>,
     /// A folder that takes the text of every kernel, for an assembler to look at.
     pub texts: Option<PathBuf>,
     /// Checks, order of blocks, approximations.
@@ -52,7 +55,15 @@ pub struct Emulated {
 impl Default for Emulated {
     fn default() -> Self {
         let options = ptx_emulator::Options::default();
-        Self { index: 0, capability: (8, 0), memory_bytes: options.memory_bytes, pooling: false, texts: None, options }
+        Self {
+            index: 0,
+            capability: (8, 0),
+            memory_bytes: options.memory_bytes,
+            pooling: false,
+            matmul: None,
+            texts: None,
+            options,
+        }
     }
 }
 
@@ -90,16 +101,16 @@ impl Emulated {
 /// A device that does not exist: the same kernels, run on the processor and checked.
 #[cfg(feature = "emulator")]
 pub fn emulated(settings: &Emulated) -> Device {
-    device(settings.driver(), EMULATED, settings.index, settings.pooling)
+    device(settings.driver(), EMULATED, settings.index, settings.pooling, settings.matmul)
 }
 
 /// The device on a driver of the caller's: one that counts calls, or injects faults.
 pub fn on_driver(driver: Arc<dyn Driver>, index: usize, pooling: bool) -> Device {
     let kind = if driver.properties().is_hardware { HARDWARE } else { EMULATED };
-    device(driver, kind, index, pooling)
+    device(driver, kind, index, pooling, None)
 }
 
-fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool) -> Device {
+fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool, matmul: Option<Choice>) -> Device {
     let properties = driver.properties().clone();
     let (major, minor) = properties.capability;
     let info = DeviceInfo {
@@ -113,5 +124,5 @@ fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool) -
     };
     let pool = Pool::new(&info.label, driver.clone(), is_pooling);
     let modules = Modules::new(driver.clone());
-    Device::new(Arc::new(CudaBackend { info, cx: Context { driver, pool, modules, status: Status::new() } }))
+    Device::new(Arc::new(CudaBackend { info, cx: Context { driver, pool, modules, status: Status::new(), matmul } }))
 }

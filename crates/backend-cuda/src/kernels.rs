@@ -9,6 +9,7 @@ pub(crate) mod custom;
 pub(crate) mod extremum;
 pub(crate) mod indexing;
 pub(crate) mod map;
+pub(crate) mod matmul;
 pub(crate) mod normalize;
 pub(crate) mod pool;
 pub(crate) mod reduce;

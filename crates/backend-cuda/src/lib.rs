@@ -20,5 +20,6 @@ mod source;
 mod status;
 
 pub use device::{devices, on_driver};
+pub use kernels::matmul::{Choice, Rung};
 #[cfg(feature = "emulator")]
 pub use device::{Emulated, emulated};

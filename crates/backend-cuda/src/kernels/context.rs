@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tensor_core::{Error, Meta, Result, Storage, Tensor};
 
 use crate::args::Args;
+use super::matmul::Choice;
 use crate::driver::{Address, Driver, Function, Launch};
 use crate::memory::{Block, Pool};
 use crate::module::Modules;
@@ -19,6 +20,8 @@ pub(crate) struct Context {
     pub(crate) pool: Arc<Pool>,
     pub(crate) modules: Modules,
     pub(crate) status: Status,
+    /// How matrix products are made, where it is not left to the shape.
+    pub(crate) matmul: Option<Choice>,
 }
 
 impl Context {

@@ -8,7 +8,7 @@ use tensor_core::expr::build;
 use tensor_core::op::{Conv, ConvInputGrad, ConvWeightGrad, Pad, Reduce, ReduceKind, Window};
 use tensor_core::{Dims, Layout, Meta, Number, Result, Shape, Storages, Tensor};
 
-use super::{Context, copy, reduce};
+use super::{Context, copy, matmul, reduce};
 
 /// An operand's axes: sizes and strides.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +38,7 @@ fn contract(
 }
 
 /// Batched matrix product.
-pub(crate) fn matmul(cx: &Context, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
-    let [a, b] = inputs else { unreachable!("invariant: without epilogue matmul takes two") };
+pub(super) fn product(cx: &Context, a: &Tensor, b: &Tensor, meta: &Meta) -> Result<Storages> {
     let rank = meta.shape.rank();
     let (k, batch) = (a.dims()[a.rank() - 1], &meta.shape[..rank - 2]);
     let batched = |x: &Tensor, matrix: [usize; 2]| {
@@ -85,10 +84,12 @@ pub(super) fn padded(
 
 /// y[n, g·o, p] = Σ x[n, g·c, p·stride + t·dilation − before] · w[g·o, c, t].
 pub(crate) fn conv(cx: &Context, op: &Conv, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
-    let [x, w] = inputs else { unreachable!("invariant: without epilogue conv takes two") };
+    let [input, w, extra @ ..] = inputs else { unreachable!("invariant: conv takes two or more") };
     let window = &op.window;
-    let x = padded(cx, x, &window.before, &window.after, &[0; 8][..window.rank()])?;
-    correlate(cx, "conv", &x, w, op.groups, &window.stride, &window.dilation, meta, false)
+    let x = padded(cx, input, &window.before, &window.after, &[0; 8][..window.rank()])?;
+    let plain = Meta::new(meta.shape.clone(), x.dtype());
+    let y = correlate(cx, "conv", &x, w, op.groups, &window.stride, &window.dilation, &plain, false)?;
+    matmul::with_epilogue(cx, "conv", &op.epilogue, y, plain, input, extra, meta)
 }
 
 /// Correlation of a padded input with weights [groups·o, c, taps]; `reversed` takes weights [groups·c, o, taps] backwards.

@@ -58,7 +58,7 @@ pub(crate) fn row_major(dims: &[usize]) -> SmallVec<[isize; 4]> {
 }
 
 /// Writes a tensor's elements with these strides from an address on.
-fn strided(cx: &Context, x: &Tensor, to: Address, strides: &[isize]) -> Result<()> {
+pub(crate) fn strided(cx: &Context, x: &Tensor, to: Address, strides: &[isize]) -> Result<()> {
     let size = x.dtype().size_bytes();
     let of = SmallVec::from_slice;
     let plan = Plan::of(x.dims(), SmallVec::from_iter([of(strides), of(x.layout().strides())]));
