@@ -16,8 +16,10 @@ use usage::Usage;
 
 /// Where the table of what kernels may need is.
 const BUDGET: &str = "crates/backend-cuda/kernels/budget.json";
-/// Texts of one form of a kernel that are assembled: the longest, and others at equal distances among all.
-const MAX_PER_FORM: usize = 10;
+/// A form of a kernel with more texts than this is sampled: the longest are assembled, and one in sixteen of the others,
+/// those whose fingerprint ends in 0, so that a new text changes nothing for the rest.
+const MAX_PER_FORM: usize = 16;
+const N_LONGEST: usize = 6;
 
 /// Assemble the CUDA kernels with NVIDIA's ptxas and hold them to their budgets
 ///
@@ -101,11 +103,12 @@ fn chosen(texts: &[PathBuf]) -> Vec<PathBuf> {
     let mut by_form: BTreeMap<(String, [usize; 2]), Vec<&PathBuf>> = BTreeMap::new();
     texts.iter().for_each(|path| by_form.entry((kernel(path), form(path))).or_default().push(path));
     let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
-    let sample = |texts: Vec<&PathBuf>| {
-        let longest = texts.iter().copied().max_by_key(|path| length(path)).cloned();
-        let step = texts.len().div_ceil(MAX_PER_FORM);
-        let others = texts.into_iter().step_by(step).filter(|&path| Some(path) != longest.as_ref()).cloned();
-        others.chain(longest.clone()).collect::<Vec<_>>()
+    let sample = |mut texts: Vec<&PathBuf>| {
+        texts.sort_by_key(|path| std::cmp::Reverse(length(path)));
+        let is_drawn = |path: &PathBuf| path.to_string_lossy().ends_with("0.ptx");
+        let n_all = if texts.len() <= MAX_PER_FORM { MAX_PER_FORM } else { N_LONGEST };
+        let drawn = texts.iter().skip(n_all).filter(|path| is_drawn(path)).map(|&path| path.clone());
+        texts.iter().take(n_all).map(|&path| path.clone()).chain(drawn).collect::<Vec<_>>()
     };
     by_form.into_values().flat_map(sample).collect()
 }
@@ -141,10 +144,10 @@ mod tests {
 
     #[test]
     fn a_sample_has_few_texts_of_each_kernel() {
-        let names = (0..100).map(|i| format!("map-{i:03}.ptx")).chain(["sort-1.ptx".into()]);
+        let names = (0..160).map(|i| format!("map-{i:03x}.ptx")).chain(["sort-1.ptx".into()]);
         let texts: Vec<PathBuf> = names.map(PathBuf::from).collect();
         let chosen = chosen(&texts);
         assert!(chosen.contains(&PathBuf::from("sort-1.ptx")));
-        assert!((2..=MAX_PER_FORM + 2).contains(&chosen.len()), "{chosen:?}");
+        assert!((10..=10 + N_LONGEST + 1).contains(&chosen.len()), "{chosen:?}");
     }
 }

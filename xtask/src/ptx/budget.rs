@@ -35,12 +35,15 @@ impl Budget {
         Ok(std::fs::write(path, serde_json::to_string_pretty(self)? + "\n")?)
     }
 
-    /// Takes what the kernels need now; reasons stay.
+    /// Takes what the kernels need now, registers in the eights in which they are given out; reasons stay.
     pub(super) fn bless(&mut self, used: &BTreeMap<String, Usage>) {
         let mut old = std::mem::take(&mut self.0);
         let entry = |(name, most): (&String, &Usage)| {
             let reason = old.remove(name).and_then(|allowed| allowed.reason).filter(|_| most.spill_bytes > 0);
-            (name.clone(), Allowed { most: most.clone(), reason })
+            (
+                name.clone(),
+                Allowed { most: Usage { registers: most.registers.next_multiple_of(8), ..most.clone() }, reason },
+            )
         };
         self.0 = used.iter().map(entry).collect();
     }
