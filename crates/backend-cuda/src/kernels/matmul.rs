@@ -2,7 +2,7 @@
 //!
 //! | product | kernel |
 //! |---|---|
-//! | at most 2¹⁵ multiply-adds, or at most 4 rows or columns and neighbours along K | reduction (`reduce_block.ptx`) |
+//! | at most 2¹⁵ multiply-adds, or 2¹² per matrix, or at most 4 rows or columns and neighbours along K | reduction (`reduce_block.ptx`) |
 //! | f16, bf16, from sm_80 on, operands that copies of 16 bytes can read | tensor cores (`matmul_mma.ptx`) |
 //! | f16, bf16, from sm_80 on, others, from 2²² multiply-adds on | rows are copied 16 bytes apart, then the same |
 //! | everything else | tiles in registers (`matmul_tile.ptx`) of 128×128, f64 and i64 and below 96 tiles 64×64 |
@@ -65,7 +65,7 @@ pub(crate) fn matmul(cx: &Context, op: &MatMul, inputs: &[&Tensor], meta: &Meta)
         Rung::Reduce => {
             let plain = Meta::new(meta.shape.clone(), lhs.dtype());
             let product = contract::product(cx, lhs, rhs, &plain)?;
-            return with_epilogue(cx, problem.name, &op.epilogue, product, plain, lhs, extra, meta);
+            with_epilogue(cx, problem.name, &op.epilogue, product, plain, lhs, extra, meta)
         }
         Rung::Tile { is_small } => {
             let block = cx.output(meta)?;
@@ -148,7 +148,7 @@ fn choose(cx: &Context, problem: &Problem<'_>) -> (Rung, usize) {
     }
     let work = m * n * k * problem.batch.len();
     let is_along_k = problem.a.is_along_k() && problem.b.is_along_k();
-    if work <= SMALL || (m.min(n) <= 4 && is_along_k) {
+    if work <= SMALL || m * n * k <= SMALL / 8 || (m.min(n) <= 4 && is_along_k) {
         return (Rung::Reduce, 1);
     }
     let tiles = |g: &Geometry| problem.batch.len() * problem.tiles(g).iter().product::<usize>();
@@ -172,7 +172,7 @@ fn is_readable(problem: &Problem<'_>) -> bool {
 
 fn is_readable_operand(x: &Operand) -> bool {
     let (inner, other) = if x.is_along_k() { (x.k, x.outer) } else { (x.outer, x.k) };
-    x.address % 16 == 0 && inner == 1 && other % 8 == 0
+    x.address.is_multiple_of(16) && inner == 1 && other % 8 == 0
 }
 
 /// The tensor itself if copies of 16 bytes can read it, else its elements in rows that begin at multiples of 16 bytes.

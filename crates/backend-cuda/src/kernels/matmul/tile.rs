@@ -241,14 +241,14 @@ impl Side {
         text.line(format!("selp.b32 %t_dk, {}, 0, %t_p; mov.b32 %t_x, %{name}_k;", g.threads / side));
         for i in 0..self.n_each() {
             text.line(format!("setp.ge.u32 %t_p, %t_x, %left; @%t_p and.b32 %t_in, %t_in, {};", !(1_i32 << i)));
-            text.line(format!("add.u32 %t_x, %t_x, %t_dk;"));
+            text.line("add.u32 %t_x, %t_x, %t_dk;");
         }
         text.push(&format!("$whole_{name}_{tag}:\n"));
         text.line(format!("ld.param.u64 %t_step, [args+{steps}];"));
         for i in 0..self.n_each() {
             text.line(format!("and.b32 %t_x, %t_in, {}; setp.ne.u32 %t_p, %t_x, 0;", 1 << i));
             text.line(load_if(*dtype, "%t_p", &format!("%{name}_x{i}"), "%t_at"));
-            text.line(format!("add.s64 %t_at, %t_at, %t_step;"));
+            text.line("add.s64 %t_at, %t_at, %t_step;");
         }
         text.line(format!("ld.param.u64 %t_step, [args+{}]; add.s64 %{name}, %{name}, %t_step; }}", steps + 8));
     }
@@ -263,7 +263,7 @@ impl Side {
         text.line(format!("selp.b32 %t_d, {}, {}, %t_p; mov.b32 %t_x, %{name}_put;", steps[0], steps[1]));
         for i in 0..self.n_each() {
             text.line(format!("st.shared.{} [%t_x], %{name}_x{i};", register_type(LowType::of(*dtype))));
-            text.line(format!("add.u32 %t_x, %t_x, %t_d;"));
+            text.line("add.u32 %t_x, %t_x, %t_d;");
         }
         text.line("}");
     }
