@@ -19,7 +19,7 @@ mod module;
 mod source;
 mod status;
 
-pub use device::{devices, on_driver};
-pub use kernels::matmul::{Choice, Rung};
 #[cfg(feature = "emulator")]
 pub use device::{Emulated, emulated};
+pub use device::{devices, on_driver};
+pub use kernels::matmul::{Choice, Rung};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tensor_core::{Error, Meta, Result, Storage, Tensor};
 
-use crate::args::Args;
 use super::matmul::Choice;
+use crate::args::Args;
 use crate::driver::{Address, Driver, Function, Launch};
 use crate::memory::{Block, Pool};
 use crate::module::Modules;
