@@ -2,6 +2,7 @@
 
 mod assembler;
 mod budget;
+mod skeletons;
 mod usage;
 
 use crate::process::{self, Result, cargo};
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 use usage::Usage;
 
-/// Where the table of what kernels may need is.
+/// Where the kernels' files are, and the table of what kernels may need.
+const KERNELS: &str = "crates/backend-cuda/kernels";
 const BUDGET: &str = "crates/backend-cuda/kernels/budget.json";
 /// A form of a kernel with more texts than this is sampled: the longest are assembled, and one in sixteen of the others,
 /// those whose fingerprint ends in 0, so that a new text changes nothing for the rest.
@@ -24,9 +26,9 @@ const N_LONGEST: usize = 6;
 /// Assemble the CUDA kernels with NVIDIA's ptxas and hold them to their budgets
 ///
 /// A run of the suite on the emulator writes the kernels' texts; each is assembled for the target it names and for those
-/// above. Registers, shared memory and spills are held to crates/backend-cuda/kernels/budget.json. ptxas is CONSORT_PTXAS,
-/// or on the PATH, or installed with --install (in continuous integration without asking); where it is missing nothing is
-/// run, and that is said.
+/// above. Registers, shared memory and spills are held to crates/backend-cuda/kernels/budget.json, and every file beside it
+/// must be part of a text. ptxas is CONSORT_PTXAS, or on the PATH, or installed with --install (in continuous integration
+/// without asking); where it is missing nothing is run, and that is said.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Write the table anew from what the kernels need now
@@ -64,11 +66,13 @@ pub(crate) fn run(args: &Args) -> Result {
         budget.write(&path)?;
         println!("ptx: {BUDGET} is written");
     }
+    let uncovered = skeletons::breaches(&skeletons::read(&process::root().join(KERNELS))?, &chosen);
     let breaches = budget.breaches(&used);
-    breaches.iter().for_each(|breach| println!("  {breach}"));
-    match breaches.len() {
-        0 => Ok(()),
-        n => Err(format!("{n} kernels break {BUDGET}; `cargo xtask ptx --bless` writes it anew").into()),
+    uncovered.iter().chain(&breaches).for_each(|breach| println!("  {breach}"));
+    match (uncovered.len(), breaches.len()) {
+        (0, 0) => Ok(()),
+        (0, n) => Err(format!("{n} kernels break {BUDGET}; `cargo xtask ptx --bless` writes it anew").into()),
+        (n, _) => Err(format!("{n} files of {KERNELS} are not seen; examples/texts.rs chooses what is run").into()),
     }
 }
 
@@ -92,15 +96,19 @@ fn kernel(path: &Path) -> String {
     stem.rsplit_once('-').map_or(stem.to_string(), |(name, _)| name.to_string())
 }
 
-/// What tells the forms of a kernel apart, for whole rows and for blocks, say: shared memory and barriers.
-fn form(path: &Path) -> [usize; 2] {
+/// What tells the forms of a kernel apart, for whole rows and for blocks, say.
+type Form = [usize; 4];
+
+/// Shared memory, barriers, how matrix units are fed, and the target.
+fn form(path: &Path) -> Form {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    [".shared", "bar.sync"].map(|part| text.matches(part).count())
+    let [shared, barriers, turned] = [".shared", "bar.sync", ".trans"].map(|part| text.matches(part).count());
+    [shared, barriers, turned, usage::target(&text).unwrap_or(0) as usize]
 }
 
 /// A sample: all texts of a form that has few.
 fn chosen(texts: &[PathBuf]) -> Vec<PathBuf> {
-    let mut by_form: BTreeMap<(String, [usize; 2]), Vec<&PathBuf>> = BTreeMap::new();
+    let mut by_form: BTreeMap<(String, Form), Vec<&PathBuf>> = BTreeMap::new();
     texts.iter().for_each(|path| by_form.entry((kernel(path), form(path))).or_default().push(path));
     let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
     let sample = |mut texts: Vec<&PathBuf>| {

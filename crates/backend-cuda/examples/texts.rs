@@ -1,22 +1,49 @@
 //! Writes the text of every kernel that the suite uses into a folder, for an assembler to look at (`cargo xtask ptx`).
 //!
-//! The emulated device is of the newest kind that kernels tell apart, then of the oldest, so that each variant is written.
+//! Emulated devices are of the newest kind that kernels tell apart, then of the oldest, so that each variant is written.
+//! What only large problems choose is asked for by name: cases are small.
 
 use std::path::PathBuf;
 
-use backend_cuda::{Emulated, emulated};
+use backend_cuda::{Choice, Emulated, Rung, emulated};
 use conformance::suite;
 
-/// Enough for every kernel; which cases they are is fixed.
-const N_CASES: usize = 2500;
+/// Some cases on a device of some kind: enough for every kernel; which cases they are is fixed.
+struct Run {
+    capability: (u32, u32),
+    matmul: Option<Choice>,
+    pattern: Option<&'static str>,
+    cases: usize,
+    seed: u64,
+}
+
+const fn everything(capability: (u32, u32), seed: u64) -> Run {
+    Run { capability, matmul: None, pattern: None, cases: 2500, seed }
+}
+
+const fn products(rung: Rung, parts: usize) -> Run {
+    Run { capability: (9, 0), matmul: Some(Choice { rung, parts }), pattern: Some("matmul*"), cases: 200, seed: 2 }
+}
+
+const RUNS: [Run; 8] = [
+    everything((9, 0), 0),
+    everything((7, 5), 1),
+    products(Rung::Tile { is_small: false }, 1),
+    products(Rung::Tile { is_small: false }, 3),
+    products(Rung::Tile { is_small: true }, 1),
+    products(Rung::Tile { is_small: true }, 3),
+    products(Rung::Mma, 1),
+    products(Rung::Mma, 3),
+];
 
 fn main() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
     let folder = PathBuf::from(args.next().ok_or("usage: texts FOLDER")?);
     std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-    for (seed, capability) in [(0, (9, 0)), (1, (7, 5))] {
-        let device = emulated(&Emulated { capability, texts: Some(folder.clone()), ..Emulated::default() });
-        let report = suite::run(&device, &suite::Options { cases: N_CASES, seed, ..Default::default() }, |_, _| {})?;
+    for Run { capability, matmul, pattern, cases, seed } in RUNS {
+        let device = emulated(&Emulated { capability, matmul, texts: Some(folder.clone()), ..Emulated::default() });
+        let options = suite::Options { cases, seed, pattern: pattern.map(String::from), ..Default::default() };
+        let report = suite::run(&device, &options, |_, _| {})?;
         if !report.failures.is_empty() {
             return Err(report.to_string());
         }
