@@ -135,7 +135,11 @@ fn devices(kind: Kind) -> Result<Vec<Device>> {
     match kind {
         Kind::Cpu => Ok(vec![cpu()]),
         Kind::Cuda => cuda_backend::devices(),
-        Kind::Wgpu | Kind::Other => Err(absent::reason(kind)),
+        #[cfg(feature = "wgpu")]
+        Kind::Wgpu => backend_wgpu::devices(),
+        #[cfg(not(feature = "wgpu"))]
+        Kind::Wgpu => Err(absent::reason(kind)),
+        Kind::Other => Err(absent::reason(kind)),
     }
 }
 

@@ -8,7 +8,7 @@ pub(super) fn reason(kind: Kind) -> Error {
         kind.name(),
         match kind {
             Kind::Cuda => "backend not compiled in: features of this build have no cuda; use --features cuda, or cpu",
-            Kind::Wgpu => "backend not compiled in: this version of consort has no wgpu backend yet; use cpu",
+            Kind::Wgpu => "backend not compiled in: features of this build have no wgpu; use --features wgpu, or cpu",
             Kind::Cpu | Kind::Other => "backend not compiled in: a device from outside is passed as a value; use cpu",
         },
     )

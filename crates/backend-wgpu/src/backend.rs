@@ -1,0 +1,163 @@
+//! The backend: what it supports, and the one match that sends each op to its kernel.
+
+use tensor_core::{
+    Backend, DType, DeviceInfo, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support, Target,
+    Tensor, UpdateRule,
+};
+
+use crate::host;
+use crate::kernels::{self, Context, block, moves, storage};
+
+/// Runs ops on one adapter.
+pub(crate) struct WgpuBackend {
+    pub(crate) info: DeviceInfo,
+    pub(crate) cx: Context,
+}
+
+impl WgpuBackend {
+    /// Whether the adapter computes in these types.
+    fn computes(&self, dtypes: impl IntoIterator<Item = DType>) -> Support {
+        let features = self.cx.gpu.features;
+        for dtype in dtypes {
+            let (needed, remedy) = match dtype {
+                DType::F64 => (wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64, "cast to f32"),
+                DType::I64 => (wgpu::Features::SHADER_INT64, "cast to i32"),
+                _ => continue,
+            };
+            if !features.contains(needed) {
+                return Support::Unsupported(format!(
+                    "{} computes in no {dtype}; {remedy} or use cpu",
+                    self.info.label
+                ));
+            }
+        }
+        Support::Native
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn supports(&self, op: &Op, inputs: &[Meta]) -> Support {
+        let dtypes = inputs.iter().map(|x| x.dtype);
+        match op {
+            Op::Map(op) => {
+                let inputs: Vec<DType> = dtypes.clone().collect();
+                let results = op.exprs.iter().filter_map(|expr| expr.code.result(op.name, &inputs).ok());
+                self.computes(dtypes.chain(results))
+            }
+            Op::Reduce(_) => self.computes(dtypes),
+            Op::Concat(_) | Op::Pad(_) | Op::Copy | Op::Fill(_) | Op::Iota(_) => Support::Native,
+            Op::Random(op) => match op.distribution {
+                tensor_core::op::Distribution::Integer { .. } => Support::Native,
+                _ => self.computes([op.meta.dtype]),
+            },
+            Op::CrossEntropy(_) | Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::Attention(_) => {
+                Support::Decompose
+            }
+            Op::ArgReduce(_)
+            | Op::Scan(_)
+            | Op::MatMul(_)
+            | Op::Conv(_)
+            | Op::ConvInputGrad(_)
+            | Op::ConvWeightGrad(_)
+            | Op::Pool(_)
+            | Op::AvgPoolGrad(_)
+            | Op::Gather(_)
+            | Op::ScatterAdd(_)
+            | Op::Sort(_)
+            | Op::Custom(_) => Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name())),
+        }
+    }
+
+    fn upload(&self, data: HostView<'_>) -> Result<Storage> {
+        self.cx.gpu.check("upload")?;
+        let bytes = host::bytes(data.data);
+        let to = self.cx.pool.take(bytes.len())?;
+        if !bytes.is_empty() {
+            self.cx.batch.upload(&bytes, to.buffer());
+        }
+        Ok(storage(to))
+    }
+
+    fn download(&self, x: &Tensor) -> Result<HostData> {
+        let mut data = HostData::zeros(x.dtype(), x.len());
+        if x.is_empty() {
+            return Ok(data);
+        }
+        // Elements that do not lie together are brought together on the device.
+        let copied = if x.is_contiguous() { None } else { Some(moves::contiguous(&self.cx, x)?) };
+        let (from, first) = match &copied {
+            Some(block) => (block, 0),
+            None => (block(x), x.layout().offset() * x.dtype().size_bytes()),
+        };
+        let (begin, len_bytes) = (first / 4 * 4, x.len() * x.dtype().size_bytes());
+        let read = (first - begin + len_bytes).next_multiple_of(4);
+        let bytes = self.cx.batch.read("download", from.buffer(), begin as u64, read as u64)?;
+        host::read(&mut data, |to| {
+            to.copy_from_slice(&bytes[first - begin..][..len_bytes]);
+            Ok(())
+        })?;
+        Ok(data)
+    }
+
+    fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
+        let cx = &self.cx;
+        match op {
+            Op::Map(op) => kernels::map::map(cx, op, inputs, outputs),
+            Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
+            Op::Concat(op) => moves::concat(cx, op, inputs, &outputs[0]),
+            Op::Pad(op) => moves::pad(cx, op, inputs[0], &outputs[0]),
+            Op::Copy => moves::copy(cx, inputs[0]),
+            Op::Fill(op) => kernels::create::fill(cx, op, &outputs[0]),
+            Op::Iota(op) => kernels::create::iota(cx, op, &outputs[0]),
+            Op::Random(op) => kernels::create::random(cx, op, &outputs[0]),
+            Op::ArgReduce(_)
+            | Op::Scan(_)
+            | Op::MatMul(_)
+            | Op::Conv(_)
+            | Op::ConvInputGrad(_)
+            | Op::ConvWeightGrad(_)
+            | Op::Pool(_)
+            | Op::AvgPoolGrad(_)
+            | Op::Gather(_)
+            | Op::ScatterAdd(_)
+            | Op::Sort(_)
+            | Op::Softmax(_)
+            | Op::Normalize(_)
+            | Op::NormalizeGrad(_)
+            | Op::CrossEntropy(_)
+            | Op::Attention(_)
+            | Op::Custom(_) => unreachable!("invariant: core decomposes what supports() declines"),
+        }
+    }
+
+    fn update(&self, rule: &UpdateRule, targets: &mut [Target<'_>]) -> Result<()> {
+        kernels::update::update(&self.cx, rule, targets)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.cx.batch.flush();
+        self.cx.gpu.wait("synchronize")
+    }
+
+    fn memory(&self) -> Result<MemoryStatus> {
+        Ok(self.cx.pool.status())
+    }
+
+    fn release_cached(&self) -> Result<()> {
+        self.cx.pool.release_cached();
+        Ok(())
+    }
+
+    fn set_memory_limit(&self, bytes: Option<usize>) -> Result<()> {
+        self.cx.pool.set_limit(bytes);
+        Ok(())
+    }
+
+    fn reset_peak(&self) {
+        self.cx.pool.reset_peak();
+    }
+}

@@ -1,0 +1,11 @@
+//! One file per kernel: what it is given, how it is dispatched, and what is pasted into its skeleton.
+
+pub(crate) mod context;
+pub(crate) mod create;
+pub(crate) mod map;
+pub(crate) mod moves;
+pub(crate) mod reduce;
+pub(crate) mod rows;
+pub(crate) mod update;
+
+pub(crate) use context::{Context, block, storage};

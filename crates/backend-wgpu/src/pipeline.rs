@@ -1,0 +1,131 @@
+//! Kernels that are compiled, by structure: shapes, strides and numbers are parameters and compile nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+use tensor_core::{Error, Result};
+
+use crate::gpu::Gpu;
+use crate::shader::{Access, Finished};
+
+/// What tells kernels apart: the op's kernel, then whatever its text depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    kernel: &'static str,
+    parts: SmallVec<[u64; 8]>,
+}
+
+impl Key {
+    /// A kernel and what its text depends on.
+    pub(crate) fn new(kernel: &'static str, parts: impl IntoIterator<Item = u64>) -> Self {
+        Self { kernel, parts: parts.into_iter().collect() }
+    }
+}
+
+/// A compiled kernel.
+pub(crate) struct Pipeline {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+    /// Parameters of 32 bits that it reads.
+    pub(crate) n_args: usize,
+}
+
+impl Pipeline {
+    /// The size of its parameters' binding.
+    pub(crate) fn args_bytes(&self) -> usize {
+        (4 * self.n_args).next_multiple_of(16)
+    }
+}
+
+/// The compiled kernels of a device.
+pub(crate) struct Pipelines {
+    gpu: Arc<Gpu>,
+    compiled: Mutex<HashMap<Key, Arc<Pipeline>>>,
+}
+
+impl Pipelines {
+    pub(crate) fn new(gpu: Arc<Gpu>) -> Self {
+        Self { gpu, compiled: Mutex::default() }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The kernel of a key; `text` writes it when it is not compiled yet.
+    ///
+    /// # Errors
+    /// Those of `text`, more bindings than the adapter has, and what the compiler refuses.
+    pub(crate) fn get(&self, op: &str, key: Key, text: impl FnOnce() -> Result<Finished>) -> Result<Arc<Pipeline>> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = compiled.get(&key) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = Arc::new(self.compile(op, key.kernel, &text()?)?);
+        compiled.insert(key, pipeline.clone());
+        Ok(pipeline)
+    }
+
+    fn compile(&self, op: &str, kernel: &str, text: &Finished) -> Result<Pipeline> {
+        let most = self.gpu.limits.max_storage_buffers_per_shader_stage as usize;
+        if text.bindings.len() > most {
+            return Err(Error::unsupported(
+                op.to_string(),
+                format!(
+                    "has more operands than this adapter binds: operands {}, limit {most}; split the expression",
+                    text.bindings.len()
+                ),
+            ));
+        }
+        let entry = |binding: u32, ty, is_parameter| wgpu::BindGroupLayoutEntry {
+            binding,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: is_parameter, min_binding_size: None },
+            count: None,
+        };
+        let storage = |(k, access): (usize, &Access)| {
+            let read_only = *access == Access::Read;
+            entry(k as u32 + 1, wgpu::BufferBindingType::Storage { read_only }, false)
+        };
+        let entries: Vec<_> = std::iter::once(entry(0, wgpu::BufferBindingType::Uniform, true))
+            .chain(text.bindings.iter().enumerate().map(storage))
+            .collect();
+        let device = &self.gpu.device;
+        let work = || {
+            let source = wgpu::ShaderSource::Wgsl(text.text.as_str().into());
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(kernel), source });
+            let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some(kernel), entries: &entries };
+            let layout = device.create_bind_group_layout(&descriptor);
+            let descriptor = wgpu::PipelineLayoutDescriptor {
+                label: Some(kernel),
+                bind_group_layouts: &[Some(&layout)],
+                ..wgpu::PipelineLayoutDescriptor::default()
+            };
+            let whole = device.create_pipeline_layout(&descriptor);
+            // Every kernel writes shared memory before it reads it.
+            let compilation_options = wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..wgpu::PipelineCompilationOptions::default()
+            };
+            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(kernel),
+                layout: Some(&whole),
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options,
+                cache: None,
+            });
+            Pipeline { pipeline, layout, n_args: text.n_args }
+        };
+        let (pipeline, refused) = self.gpu.caught(wgpu::ErrorFilter::Validation, work);
+        match refused {
+            None => Ok(pipeline),
+            Some(error) => Err(Error::device(
+                op.to_string(),
+                format!("{} refuses the kernel {kernel}: {error}\n{}", self.gpu.label, text.text),
+            )),
+        }
+    }
+}
