@@ -4,6 +4,18 @@ fn keep_double(x: f64) -> f64 {
     return bitcast<f64>(bitcast<u64>(x) ^ u64(args[0].x));
 }
 
+// a·b − c, c = a·b rounded, but for what is smaller than 2^-106 of it: fma is not always rounded once.
+fn mul_error_double(a: f64, b: f64, c: f64) -> f64 {
+    let a0 = bitcast<f64>(bitcast<u64>(a) & 0xfffffffff8000000lu);
+    let b0 = bitcast<f64>(bitcast<u64>(b) & 0xfffffffff8000000lu);
+    let a1 = keep_double(a - a0);
+    let b1 = keep_double(b - b0);
+    let first = keep_double(keep_double(a0 * b0) - c);
+    let second = keep_double(first + keep_double(a0 * b1));
+    let third = keep_double(second + keep_double(a1 * b0));
+    return keep_double(third + keep_double(a1 * b1));
+}
+
 fn is_nan_double(x: f64) -> bool {
     return (bitcast<u64>(x) & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu;
 }

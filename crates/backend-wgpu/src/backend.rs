@@ -35,6 +35,13 @@ impl WgpuBackend {
     }
 }
 
+impl WgpuBackend {
+    /// Whether rows along these axes are folded and read again in one kernel.
+    fn rows(&self, x: &Meta, axes: &[usize]) -> Support {
+        if kernels::rows::fits(&x.shape, axes, 3) { self.computes([x.dtype]) } else { Support::Decompose }
+    }
+}
+
 impl Backend for WgpuBackend {
     fn info(&self) -> &DeviceInfo {
         &self.info
@@ -54,9 +61,10 @@ impl Backend for WgpuBackend {
                 tensor_core::op::Distribution::Integer { .. } => Support::Native,
                 _ => self.computes([op.meta.dtype]),
             },
-            Op::CrossEntropy(_) | Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::Attention(_) => {
-                Support::Decompose
-            }
+            Op::Softmax(op) => self.rows(&inputs[0], &[op.axis]),
+            Op::Normalize(op) => self.rows(&inputs[0], &op.axes),
+            Op::NormalizeGrad(op) => self.rows(&inputs[0], &op.axes),
+            Op::CrossEntropy(_) | Op::Attention(_) => Support::Decompose,
             Op::ArgReduce(_)
             | Op::Scan(_)
             | Op::MatMul(_)
@@ -114,6 +122,9 @@ impl Backend for WgpuBackend {
             Op::Fill(op) => kernels::create::fill(cx, op, &outputs[0]),
             Op::Iota(op) => kernels::create::iota(cx, op, &outputs[0]),
             Op::Random(op) => kernels::create::random(cx, op, &outputs[0]),
+            Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
+            Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
+            Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
             Op::ArgReduce(_)
             | Op::Scan(_)
             | Op::MatMul(_)
@@ -125,9 +136,6 @@ impl Backend for WgpuBackend {
             | Op::Gather(_)
             | Op::ScatterAdd(_)
             | Op::Sort(_)
-            | Op::Softmax(_)
-            | Op::Normalize(_)
-            | Op::NormalizeGrad(_)
             | Op::CrossEntropy(_)
             | Op::Attention(_)
             | Op::Custom(_) => unreachable!("invariant: core decomposes what supports() declines"),

@@ -4,8 +4,10 @@ pub(crate) mod context;
 pub(crate) mod create;
 pub(crate) mod map;
 pub(crate) mod moves;
+pub(crate) mod normalize;
 pub(crate) mod reduce;
 pub(crate) mod rows;
+pub(crate) mod softmax;
 pub(crate) mod update;
 
 pub(crate) use context::{Context, block, storage};

@@ -56,18 +56,13 @@ pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta)
             }
         }
     }
-    narrowed(cx, op.name, storage_of(to, meta, wide, inputs[0]), meta)
+    narrowed(cx, op.name, rows::wide_tensor(to, meta, inputs[0]), meta)
 }
 
 /// The operands' windows, then the one that takes the totals.
 fn into<'a>(mut windows: SmallVec<[Window<'a>; 8]>, to: &'a Block) -> SmallVec<[Window<'a>; 8]> {
     windows.push(Window::all(to.buffer()));
     windows
-}
-
-/// A block as a tensor of a type.
-pub(super) fn storage_of(block: Block, meta: &Meta, dtype: DType, like: &Tensor) -> Tensor {
-    Tensor::from_storage(storage(block), Meta::new(meta.shape.clone(), dtype), like.place().clone())
 }
 
 /// A result in the type that totals have, as the type that it is stored in.

@@ -6,15 +6,16 @@ use smallvec::SmallVec;
 use tensor_core::expr::lower::{LowType, lower};
 use tensor_core::op::ReduceKind;
 use tensor_core::plan::Plan;
-use tensor_core::{DType, Expr, Result};
+use tensor_core::{DType, Expr, Meta, Result, Tensor};
 
-use super::context::{Context, GROUP};
+use super::context::{Context, GROUP, storage};
 use super::map::{expressions, push_numbers};
 use super::reduce::{fold, neutral};
 use crate::args::Args;
 use crate::batch::Window;
 use crate::emit;
 use crate::index;
+use crate::memory::Block;
 use crate::pipeline::Key;
 use crate::shader::{Finished, Shader, names};
 
@@ -30,6 +31,19 @@ pub(super) fn total(dtype: DType) -> DType {
         DType::U8 | DType::Bool => DType::I32,
         DType::F64 | DType::F32 | DType::I64 | DType::I32 => dtype,
     }
+}
+
+/// A result in the type that totals have, as a tensor; on the device of another.
+pub(super) fn wide_tensor(block: Block, meta: &Meta, like: &Tensor) -> Tensor {
+    let wide = Meta::new(meta.shape.clone(), total(meta.dtype));
+    Tensor::from_storage(storage(block), wide, like.place().clone())
+}
+
+/// Whether no invocation runs for too long.
+pub(crate) fn fits(shape: &[usize], axes: &[usize], passes: usize) -> bool {
+    let depth: usize = axes.iter().map(|&axis| shape[axis]).product();
+    // Of nothing, moments are not numbers.
+    depth > 0 && depth.div_ceil(GROUP).saturating_mul(passes) <= MOST_ITERATIONS
 }
 
 /// One fold over a row.
