@@ -40,6 +40,7 @@ const STEPS: &[(&str, &[&str])] = &[
             "xtask parity --require cpu --check --report target/ci/parity",
             "xtask parity --device cpu --saboteur",
             "xtask parity --device cuda --require cuda --cases 2600 --report target/ci/parity-cuda",
+            "xtask parity --device wgpu --require wgpu --cases 2600 --report target/ci/parity-wgpu",
         ],
     ),
     ("ptx", &["xtask ptx"]),

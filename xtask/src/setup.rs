@@ -1,6 +1,7 @@
 //! `cargo xtask setup`: what this machine has of what the project uses.
 
 use crate::process::{self, Result, cargo, succeeds};
+use std::path::Path;
 use std::process::Command;
 
 /// A program that the project uses.
@@ -8,9 +9,11 @@ struct Tool {
     name: &'static str,
     used_for: &'static str,
     required: bool,
+    /// Whether continuous integration installs it where it is missing.
+    in_ci: bool,
     probe: fn() -> bool,
-    /// The Debian package that holds it.
-    system_package: Option<&'static str>,
+    /// The Debian packages that hold it.
+    system_packages: &'static [&'static str],
     /// What to do where it is missing.
     remedy: &'static str,
 }
@@ -20,56 +23,72 @@ const TOOLS: &[Tool] = &[
         name: "C linker",
         used_for: "every build",
         required: true,
+        in_ci: true,
         probe: || succeeds(Command::new("cc").arg("--version")),
-        system_package: Some("gcc"),
+        system_packages: &["gcc"],
         remedy: "install gcc or clang",
     },
     Tool {
         name: "rustfmt",
         used_for: "cargo xtask ci",
         required: false,
+        in_ci: false,
         probe: || succeeds(&mut cargo(["fmt", "--version"])),
-        system_package: None,
+        system_packages: &[],
         remedy: "rustup component add rustfmt",
     },
     Tool {
         name: "clippy",
         used_for: "cargo xtask ci",
         required: false,
+        in_ci: false,
         probe: || succeeds(&mut cargo(["clippy", "--version"])),
-        system_package: None,
+        system_packages: &[],
         remedy: "rustup component add clippy",
     },
     Tool {
         name: "cargo-nextest",
         used_for: "faster tests",
         required: false,
+        in_ci: false,
         probe: has_nextest,
-        system_package: None,
+        system_packages: &[],
         remedy: "cargo install cargo-nextest --locked",
     },
     Tool {
         name: "cargo-deny",
         used_for: "the dependency policy of deny.toml",
         required: false,
+        in_ci: false,
         probe: || succeeds(&mut cargo(["deny", "--version"])),
-        system_package: None,
+        system_packages: &[],
         remedy: "cargo install cargo-deny --locked",
+    },
+    Tool {
+        name: "Vulkan",
+        used_for: "the feature wgpu; a driver for any processor will do",
+        required: false,
+        in_ci: true,
+        probe: has_vulkan,
+        system_packages: &["libvulkan1", "mesa-vulkan-drivers"],
+        remedy: "install a Vulkan driver and its loader (libvulkan1, mesa-vulkan-drivers)",
     },
     Tool {
         name: "python3",
         used_for: "comparing with PyTorch",
         required: false,
+        in_ci: false,
         probe: || succeeds(Command::new(python()).arg("--version")),
-        system_package: Some("python3"),
+        system_packages: &["python3"],
         remedy: "install Python 3, or set CONSORT_PYTHON to an interpreter",
     },
     Tool {
         name: "PyTorch",
         used_for: "the other column of cargo xtask bench",
         required: false,
+        in_ci: false,
         probe: has_torch,
-        system_package: None,
+        system_packages: &[],
         remedy: "install torch for python3, or set CONSORT_PYTHON to an interpreter that has it",
     },
 ];
@@ -97,7 +116,9 @@ pub(crate) fn run(args: &Args) -> Result {
         print!("{:<14} {state:<8} for {}", tool.name, tool.used_for);
         println!("{}", if present { String::new() } else { format!("; to have it: {}", tool.remedy) });
         if !present {
-            packages.extend(tool.system_package.filter(|_| args.install || (tool.required && process::in_ci())));
+            if args.install || (tool.in_ci && process::in_ci()) {
+                packages.extend(tool.system_packages);
+            }
             missing_required.extend(Some(tool.name).filter(|_| tool.required));
         }
     }
@@ -114,13 +135,24 @@ pub(crate) fn run(args: &Args) -> Result {
 
 /// The set-up that building and testing need: nothing where the required tools are there.
 pub(crate) fn prepare() -> Result {
-    let missing = TOOLS.iter().any(|tool| tool.required && !(tool.probe)());
+    let is_needed = |tool: &&Tool| tool.required || (tool.in_ci && process::in_ci());
+    let missing = TOOLS.iter().filter(is_needed).any(|tool| !(tool.probe)());
     if missing { run(&Args { install: false }) } else { Ok(()) }
 }
 
 /// Whether cargo-nextest is installed.
 pub(crate) fn has_nextest() -> bool {
     succeeds(&mut cargo(["nextest", "--version"]))
+}
+
+/// Whether there are Vulkan's loader and a driver; only looked for on Linux, other systems have interfaces of their own.
+fn has_vulkan() -> bool {
+    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+    let has_driver =
+        folders.iter().any(|folder| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()));
+    let loaders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    let has_loader = loaders.iter().any(|folder| Path::new(folder).join("libvulkan.so.1").exists());
+    !cfg!(target_os = "linux") || (has_driver && has_loader)
 }
 
 /// The Python interpreter to compare with: CONSORT_PYTHON, else python3.

@@ -1,8 +1,8 @@
 //! The backend: what it supports, and the one match that sends each op to its kernel.
 
 use tensor_core::{
-    Backend, DType, DeviceInfo, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support, Target,
-    Tensor, UpdateRule,
+    Backend, DType, DeviceInfo, Expr, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support,
+    Target, Tensor, UpdateRule,
 };
 
 use crate::host;
@@ -36,6 +36,18 @@ impl WgpuBackend {
 }
 
 impl WgpuBackend {
+    /// Whether the adapter computes in all types that expressions over these inputs pass through.
+    fn expressions<'e>(
+        &self,
+        name: &'static str,
+        exprs: impl IntoIterator<Item = &'e Expr>,
+        inputs: impl Iterator<Item = DType>,
+    ) -> Support {
+        let inputs: Vec<DType> = inputs.collect();
+        let programs = exprs.into_iter().filter_map(|expr| expr.code.program(name, &inputs).ok());
+        self.computes(programs.flat_map(|program| program.nodes.iter().map(|node| node.dtype).collect::<Vec<_>>()))
+    }
+
     /// Whether rows along these axes are folded and read again in one kernel.
     fn rows(&self, x: &Meta, axes: &[usize]) -> Support {
         if kernels::rows::fits(&x.shape, axes, 3) { self.computes([x.dtype]) } else { Support::Decompose }
@@ -50,12 +62,8 @@ impl Backend for WgpuBackend {
     fn supports(&self, op: &Op, inputs: &[Meta]) -> Support {
         let dtypes = inputs.iter().map(|x| x.dtype);
         match op {
-            Op::Map(op) => {
-                let inputs: Vec<DType> = dtypes.clone().collect();
-                let results = op.exprs.iter().filter_map(|expr| expr.code.result(op.name, &inputs).ok());
-                self.computes(dtypes.chain(results))
-            }
-            Op::Reduce(_) => self.computes(dtypes),
+            Op::Map(op) => self.expressions(op.name, &op.exprs, dtypes),
+            Op::Reduce(op) => self.expressions(op.name, [&op.producer], dtypes),
             Op::Concat(_) | Op::Pad(_) | Op::Copy | Op::Fill(_) | Op::Iota(_) => Support::Native,
             Op::Random(op) => match op.distribution {
                 tensor_core::op::Distribution::Integer { .. } => Support::Native,

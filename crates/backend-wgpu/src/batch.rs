@@ -1,6 +1,7 @@
 //! Work being recorded: dispatches and copies go into one encoder, which is submitted when somebody waits, after an
 //! update, and when it is full.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
@@ -46,18 +47,31 @@ struct State {
     encoder: Option<wgpu::CommandEncoder>,
     bytes: Vec<u8>,
     n_dispatches: usize,
-    counts: Counts,
 }
 
-/// What was done since the device was opened.
+/// What was done on all devices since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Kernels started.
     pub dispatches: u64,
-    /// Submissions to the queue.
+    /// Submissions to a queue.
     pub submissions: u64,
     /// Kernels compiled.
-    pub pipelines: u64,
+    pub kernels: u64,
+}
+
+static DISPATCHES: AtomicU64 = AtomicU64::new(0);
+static SUBMISSIONS: AtomicU64 = AtomicU64::new(0);
+static KERNELS: AtomicU64 = AtomicU64::new(0);
+
+/// The counters now; subtract two readings to see what lies between.
+pub fn counts() -> Counts {
+    let [dispatches, submissions, kernels] = [&DISPATCHES, &SUBMISSIONS, &KERNELS].map(|count| count.load(Relaxed));
+    Counts { dispatches, submissions, kernels }
+}
+
+pub(crate) fn count_kernel() {
+    KERNELS.fetch_add(1, Relaxed);
 }
 
 impl Batch {
@@ -135,7 +149,7 @@ impl Batch {
         pass.set_bind_group(0, &group, &[offset as u32]);
         pass.dispatch_workgroups(groups.div_ceil(rows) as u32, rows as u32, 1);
         state.n_dispatches += 1;
-        state.counts.dispatches += 1;
+        DISPATCHES.fetch_add(1, Relaxed);
         if state.n_dispatches >= MOST_DISPATCHES {
             self.submit(&mut state);
         }
@@ -182,10 +196,6 @@ impl Batch {
         self.submit(&mut self.state());
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        self.state().counts
-    }
-
     /// Reads bytes of a buffer once all work before is done: `offset` and the length are multiples of 4.
     pub(crate) fn read(&self, op: &str, from: &wgpu::Buffer, offset: u64, len_bytes: u64) -> Result<Vec<u8>> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
@@ -214,7 +224,7 @@ impl Batch {
         }
         self.gpu.queue.submit([encoder.finish()]);
         state.n_dispatches = 0;
-        state.counts.submissions += 1;
+        SUBMISSIONS.fetch_add(1, Relaxed);
     }
 }
 

@@ -17,19 +17,22 @@ use crate::pipeline::Pipelines;
 /// # Errors
 /// Why there are none, and what to do. Never a panic.
 pub fn devices() -> Result<Vec<Device>> {
-    static FOUND: LazyLock<Result<Vec<Device>, String>> = LazyLock::new(open);
+    static FOUND: LazyLock<Result<Vec<Device>, String>> = LazyLock::new(|| open(false));
     FOUND.clone().map_err(|reason| Error::device("wgpu", reason))
 }
 
-fn open() -> Result<Vec<Device>, String> {
-    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
-    let descriptor = wgpu::InstanceDescriptor {
-        backends,
-        flags: wgpu::InstanceFlags::empty(),
-        ..wgpu::InstanceDescriptor::new_without_display_handle()
-    };
-    let instance = wgpu::Instance::new(descriptor);
-    let mut adapters = now(instance.enumerate_adapters(backends));
+/// The same adapters, called `wgpu-modest:0` and so on, with no more than every adapter has: neither 64-bit types nor limits
+/// beyond WebGPU's own. What runs there runs anywhere.
+///
+/// # Errors
+/// As [`devices`].
+pub fn modest() -> Result<Vec<Device>> {
+    static FOUND: LazyLock<Result<Vec<Device>, String>> = LazyLock::new(|| open(true));
+    FOUND.clone().map_err(|reason| Error::device("wgpu-modest", reason))
+}
+
+fn open(is_modest: bool) -> Result<Vec<Device>, String> {
+    let mut adapters = adapters(wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12);
     adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
         wgpu::DeviceType::DiscreteGpu => 0,
         wgpu::DeviceType::IntegratedGpu => 1,
@@ -47,7 +50,7 @@ fn open() -> Result<Vec<Device>, String> {
     let mut refused = String::new();
     let mut devices = Vec::new();
     for adapter in &adapters {
-        match device(adapter, devices.len()) {
+        match device(adapter, devices.len(), is_modest) {
             Ok(device) => devices.push(device),
             Err(error) => refused = error.to_string(),
         }
@@ -55,9 +58,20 @@ fn open() -> Result<Vec<Device>, String> {
     if devices.is_empty() { Err(refused) } else { Ok(devices) }
 }
 
-fn device(adapter: &wgpu::Adapter, index: usize) -> Result<Device> {
-    let label = format!("wgpu:{index}");
-    let gpu = Arc::new(Gpu::open(adapter, &label)?);
+/// The adapters of these interfaces; the one that does nothing only where it is asked for.
+pub(crate) fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor {
+        backends,
+        flags: wgpu::InstanceFlags::empty(),
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    };
+    descriptor.backend_options.noop.enable = backends.contains(wgpu::Backends::NOOP);
+    now(wgpu::Instance::new(descriptor).enumerate_adapters(backends))
+}
+
+pub(crate) fn device(adapter: &wgpu::Adapter, index: usize, is_modest: bool) -> Result<Device> {
+    let label = format!("{}:{index}", if is_modest { "wgpu-modest" } else { "wgpu" });
+    let gpu = Arc::new(Gpu::open(adapter, &label, is_modest)?);
     let found = adapter.get_info();
     let has = |feature, name: &str| if gpu.features.contains(feature) { format!(", {name}") } else { String::new() };
     let info = DeviceInfo {

@@ -35,14 +35,18 @@ impl Faults {
 }
 
 impl Gpu {
-    /// Opens an adapter with all of its limits, and the features that kernels use where it has them.
+    /// Opens an adapter: with all of its limits, and the features that kernels use where it has them; or with what every
+    /// adapter has.
     ///
     /// # Errors
     /// What the driver says.
-    pub(crate) fn open(adapter: &wgpu::Adapter, label: &str) -> Result<Self> {
+    pub(crate) fn open(adapter: &wgpu::Adapter, label: &str, is_modest: bool) -> Result<Self> {
         let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
-        let features = adapter.features() & wanted;
-        let limits = adapter.limits();
+        let (features, limits) = if is_modest {
+            (wgpu::Features::empty(), wgpu::Limits::default())
+        } else {
+            (adapter.features() & wanted, adapter.limits())
+        };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some(label),
             required_features: features,

@@ -17,4 +17,8 @@ mod memory;
 mod pipeline;
 mod shader;
 
-pub use device::devices;
+pub use batch::{Counts, counts};
+pub use device::{devices, modest};
+
+#[cfg(test)]
+mod tests;

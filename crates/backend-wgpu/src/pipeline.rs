@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 use tensor_core::{Error, Result};
 
+use crate::batch::count_kernel;
 use crate::gpu::Gpu;
 use crate::shader::{Access, Finished};
 
@@ -49,11 +50,6 @@ impl Pipelines {
         Self { gpu, compiled: Mutex::default() }
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     /// The kernel of a key; `text` writes it when it is not compiled yet.
     ///
     /// # Errors
@@ -64,6 +60,7 @@ impl Pipelines {
             return Ok(pipeline.clone());
         }
         let pipeline = Arc::new(self.compile(op, key.kernel, &text()?)?);
+        count_kernel();
         compiled.insert(key, pipeline.clone());
         Ok(pipeline)
     }

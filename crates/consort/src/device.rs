@@ -18,6 +18,12 @@ mod cuda_backend;
 mod cuda_backend;
 pub mod lockstep;
 mod version;
+#[cfg(not(feature = "wgpu"))]
+#[path = "device/wgpu/disabled.rs"]
+mod wgpu_backend;
+#[cfg(feature = "wgpu")]
+#[path = "device/wgpu/enabled.rs"]
+mod wgpu_backend;
 
 #[cfg(feature = "emulator")]
 pub use cuda_backend::{Emulated, emulated};
@@ -106,7 +112,8 @@ pub fn try_all_gpus() -> Vec<Device> {
     if gpus.is_empty() { vec![cpu()] } else { gpus }
 }
 
-/// The device of a name: `auto`, `cpu`, `cuda:0`, `cuda-emulated:0`, `wgpu:1`; no index means 0.
+/// The device of a name: `auto`, `cpu`, `cuda:0`, `cuda-emulated:0`, `wgpu:1`, `wgpu-modest:0` (the adapter `wgpu:0` with no
+/// more than every adapter has); no index means 0.
 ///
 /// # Errors
 /// If the name is unknown, or the device cannot be used: the reason, and what to do. Only `auto` falls back.
@@ -126,6 +133,7 @@ pub fn parse(name: &str) -> Result<Device> {
         "cuda" => cuda(index),
         "cuda-emulated" => cuda_backend::emulator(index),
         "wgpu" => wgpu(index),
+        "wgpu-modest" => of_index("wgpu-modest", wgpu_backend::modest()?, index),
         _ => Err(unknown()),
     }
 }
@@ -135,10 +143,7 @@ fn devices(kind: Kind) -> Result<Vec<Device>> {
     match kind {
         Kind::Cpu => Ok(vec![cpu()]),
         Kind::Cuda => cuda_backend::devices(),
-        #[cfg(feature = "wgpu")]
-        Kind::Wgpu => backend_wgpu::devices(),
-        #[cfg(not(feature = "wgpu"))]
-        Kind::Wgpu => Err(absent::reason(kind)),
+        Kind::Wgpu => wgpu_backend::devices(),
         Kind::Other => Err(absent::reason(kind)),
     }
 }
@@ -158,11 +163,14 @@ fn gpus() -> Vec<Device> {
 }
 
 fn pick(kind: Kind, index: usize) -> Result<Device> {
-    let found = devices(kind)?;
+    of_index(kind.name(), devices(kind)?, index)
+}
+
+fn of_index(kind: &'static str, found: Vec<Device>, index: usize) -> Result<Device> {
     found.get(index).cloned().ok_or_else(|| {
         let last = if found.len() > 1 { format!(" to {kind}:{}", found.len() - 1) } else { String::new() };
         Error::device(
-            kind.name(),
+            kind,
             format!("there is no device of that index: index {index}, found {}; use {kind}:0{last}", found.len()),
         )
     })

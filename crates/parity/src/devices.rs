@@ -35,6 +35,10 @@ pub(crate) fn select(names: &[String], required: &[String]) -> Result<Selection,
         if name == "cuda" && selection.devices.last().is_some_and(|device| !device.info().is_hardware) {
             selection.add(ADVERSE, resolve(ADVERSE)?);
         }
+        // What runs on every adapter is a matter of software too.
+        if name == "wgpu" && selection.devices.last().is_some_and(|device| !device.info().is_hardware) {
+            selection.add(MODEST, resolve(MODEST)?);
+        }
     }
     if names.is_empty() {
         for kind in [Kind::Cpu, Kind::Cuda, Kind::Wgpu] {
@@ -61,7 +65,8 @@ fn resolve(name: &str) -> Result<consort::Result<Device>, String> {
         return Ok(Ok(saboteur::device(&device::cpu(), fault)));
     }
     let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
-    let is_known = ["auto", "cpu", "cuda", "cuda-emulated", "wgpu"].contains(&kind) && index.parse::<usize>().is_ok();
+    let is_known = ["auto", "cpu", "cuda", "cuda-emulated", "wgpu", "wgpu-modest"].contains(&kind)
+        && index.parse::<usize>().is_ok();
     let found = parse(name);
     match found {
         Err(error) if !is_known => Err(format!("--device: {error}")),
@@ -72,6 +77,9 @@ fn resolve(name: &str) -> Result<consort::Result<Device>, String> {
 
 /// The emulated device that does what hardware may do and does not promise.
 const ADVERSE: &str = "cuda-emulated:1";
+
+/// The adapter with no more than every adapter has.
+const MODEST: &str = "wgpu-modest:0";
 
 #[cfg(feature = "emulator")]
 fn parse(name: &str) -> consort::Result<Device> {
@@ -118,7 +126,11 @@ fn require(name: &str, selection: &mut Selection) -> Result<(), String> {
 pub(crate) fn print(selection: &Selection) {
     for device in &selection.devices {
         let info = device.info();
-        let state = if info.is_hardware { "found" } else { "emulated" };
+        let state = match (info.is_hardware, info.kind) {
+            (true, _) => "found",
+            (false, Kind::Wgpu) => "software",
+            (false, _) => "emulated",
+        };
         println!("{:<16} {state:<9} {}, {}", info.label, info.name, info.capability);
     }
     for absent in &selection.absent {

@@ -133,6 +133,7 @@ pub(super) fn neutral(kind: ReduceKind, dtype: DType) -> u64 {
         DType::I64 => int(i64::MIN, i64::MAX) as u64,
         DType::I32 => u64::from(int(i32::MIN.into(), i32::MAX.into()) as i32 as u32),
         // Folded as i32.
-        DType::U8 | DType::Bool => u64::from(int(0, 255) as u32),
+        DType::U8 => int(0, 255) as u64,
+        DType::Bool => int(0, 1) as u64,
     }
 }

@@ -221,7 +221,7 @@ impl Rows {
             let both = lower(self.name, &[fold(step.kind)], &[self.total, self.total])?;
             let joined = expressions(&mut shader, &both, "v", &["a".to_string(), "b".to_string()], &["y".to_string()]);
             shader.push(&format!("fn fold{k}(a: {t}, b: {t}) -> {t} {{\n{joined}    return y;\n}}\n"));
-            let neutral = emit::constant(ty, neutral(step.kind, self.total));
+            let neutral = emit::constant(ty, neutral(step.kind, if is_truth { DType::Bool } else { self.total }));
             let _ = write!(folds, "    var total_{k}: {t};\n    {{\n    var f: {t} = {neutral};\n{}", round(&body));
             if threads > 1 {
                 let _ = write!(

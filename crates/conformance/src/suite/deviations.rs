@@ -1,4 +1,5 @@
-//! Where a backend may differ from the contract, and why. A row that no case needs is a failure: the table stays true.
+//! Where a backend may differ from the contract, and why. An op that passes all the same is a failure, so the table stays
+//! true; but for rows about types that a device lacks, where an op may do without.
 
 use tensor_core::{DType, DeviceInfo, Kind};
 
@@ -11,6 +12,8 @@ pub struct Deviation {
     pub dtypes: &'static [DType],
     /// The kind of device.
     pub kind: Kind,
+    /// What the device lacks, as [`DeviceInfo::capability`] would list it; the row is about devices without it.
+    pub lacking: Option<&'static str>,
     /// Why.
     pub reason: &'static str,
     /// What happens instead.
@@ -18,11 +21,33 @@ pub struct Deviation {
 }
 
 /// Every deviation of every backend of this workspace.
-pub const DEVIATIONS: &[Deviation] = &[];
+pub const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        op: "*",
+        dtypes: &[DType::F64],
+        kind: Kind::Wgpu,
+        lacking: Some("f64"),
+        reason: "most GPUs have no 64-bit floats in WGSL",
+        observed: "an error that says so; elements are moved all the same",
+    },
+    Deviation {
+        op: "*",
+        dtypes: &[DType::I64],
+        kind: Kind::Wgpu,
+        lacking: Some("i64"),
+        reason: "some GPUs have no 64-bit integers in WGSL",
+        observed: "an error that says so; elements are moved and serve as indices all the same",
+    },
+];
 
 /// The deviation of an op on a device, if the table has one.
 pub(super) fn of<'a>(table: &'a [Deviation], op: &str, dtype: DType, device: &DeviceInfo) -> Option<&'a Deviation> {
-    let is_it =
-        |d: &&Deviation| d.kind == device.kind && d.dtypes.contains(&dtype) && super::pattern::is_like(d.op, op);
+    let is_it = |d: &&Deviation| {
+        let lacks = |what: &str| !device.capability.split(", ").any(|has| has == what);
+        d.kind == device.kind
+            && d.dtypes.contains(&dtype)
+            && d.lacking.is_none_or(lacks)
+            && super::pattern::is_like(d.op, op)
+    };
     table.iter().find(is_it)
 }

@@ -238,7 +238,7 @@ impl DeviceReport {
                     observed: deviation.observed.to_string(),
                     cases: row.deviated + row.not_run,
                 });
-            } else {
+            } else if deviation.lacking.is_none() {
                 self.failures.push(Failure {
                     op: row.op.clone(),
                     dtype: row.dtype.clone(),
