@@ -4,6 +4,8 @@
 //! skeleton into which an expression's lowering is pasted. Work is recorded and submitted in batches; only reads wait.
 //! Deliberately absent: derivatives, shape rules, and built-in transcendentals, whose accuracy WGSL leaves open.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod backend;
 mod batch;
