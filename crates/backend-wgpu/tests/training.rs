@@ -24,6 +24,11 @@ fn adapter() -> Option<Device> {
     }
 }
 
+/// The first adapter with WebGPU's own limits.
+fn modest() -> Option<Device> {
+    adapter().and(backend_wgpu::modest().ok()).map(|found| found[0].clone())
+}
+
 fn between(before: Counts) -> Counts {
     let now = counts();
     Counts {
@@ -137,8 +142,11 @@ fn a_limit_is_kept_and_leaves_the_device_usable() -> Result<()> {
 fn a_tensor_beyond_the_adapter_is_refused_by_name() -> Result<()> {
     let _alone = alone();
     let Some(device) = adapter() else { return Ok(()) };
-    let error = Tensor::zeros([1 << 40], &device).expect_err("no adapter has 4 TiB");
-    assert!(error.to_string().contains("larger than a buffer of this adapter can be: request 4.0 TiB, limit "), "{error}");
+    let error = Tensor::zeros([1usize << 40], &device).expect_err("no adapter has 4 TiB");
+    assert!(
+        error.to_string().contains("larger than a buffer of this adapter can be: request 4.0 TiB, limit "),
+        "{error}"
+    );
     Ok(())
 }
 
@@ -155,5 +163,27 @@ fn more_groups_than_one_axis_has_and_long_rows_are_all_computed() -> Result<()> 
     let long = Tensor::ones([2, 70_000], &device)?;
     assert_eq!(long.sum(1)?.to_vec::<f32>()?, [70_000.0; 2]);
     assert_eq!(long.sum(0)?.narrow(0, 69_998, 2)?.to_vec::<f32>()?, [2.0; 2]);
+    Ok(())
+}
+
+#[test]
+fn tensors_beyond_a_binding_are_mapped_copied_and_reduced_in_parts() -> Result<()> {
+    let _alone = alone();
+    let Some(device) = modest() else { return Ok(()) };
+    // 36 · 2²⁰ floats: 144 MiB, where a binding has 128.
+    let (rows, columns) = (36 << 10, 1 << 10);
+    let x = Tensor::ones([rows, columns], &device)?;
+    let scale = Tensor::arange(0, columns as i64, 1, (&device, DType::F32))?;
+    let y = x.mul(&scale)?;
+    let last = y.narrow(0, rows - 1, 1)?.narrow(1, columns - 2, 2)?;
+    assert_eq!(last.to_vec::<f32>()?, [columns as f32 - 2.0, columns as f32 - 1.0]);
+    let total: usize = (0..columns).sum();
+    assert_eq!(y.sum(1)?.narrow(0, rows - 1, 1)?.to_vec::<f32>()?, [total as f32]);
+    assert_eq!(x.sum(0)?.narrow(0, 7, 1)?.to_vec::<f32>()?, [rows as f32]);
+    assert_eq!(x.max(..)?.item::<f32>()?, 1.0);
+    let flipped = y.flip(1)?.contiguous()?;
+    assert_eq!(flipped.narrow(0, rows - 1, 1)?.narrow(1, 0, 1)?.to_vec::<f32>()?, [columns as f32 - 1.0]);
+    let error = y.t()?.contiguous().expect_err("all of it lies behind each row");
+    assert!(error.to_string().contains("larger than a binding of this adapter can be: limit 128.0 MiB"), "{error}");
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tensor_core::plan::Plan;
-use tensor_core::{Error, Meta, Result, Storage, Tensor};
+use tensor_core::{Error, MemoryStatus, Meta, Result, Storage, Tensor};
 
 use crate::args::Args;
 use crate::batch::{Batch, Window};
@@ -81,6 +81,16 @@ pub(crate) fn window(x: &Tensor) -> Window<'_> {
     Window::all(block(x).buffer())
 }
 
+/// The part of a tensor's buffer that holds its elements, and the first one's place in it; all of the buffer where that can be
+/// bound. `None` if the elements lie further apart than a binding is large.
+pub(crate) fn reach<'a>(cx: &Context, x: &'a Tensor) -> Option<(Window<'a>, usize)> {
+    let strides = SmallVec::from_slice(x.layout().strides());
+    let plan = Plan { dims: SmallVec::from_slice(x.dims()), strides: SmallVec::from_elem(strides, 1) };
+    let begin = x.layout().offset();
+    let operand = Operand { buffer: block(x).buffer(), begin, size_bytes: x.dtype().size_bytes() };
+    windows(cx, &plan, &[operand], &[begin]).map(|(windows, begins)| (windows[0], begins[0]))
+}
+
 /// A block as a tensor's storage.
 pub(crate) fn storage(block: Block) -> Storage {
     Arc::new(block)
@@ -108,38 +118,10 @@ pub(crate) struct Piece<'a> {
 /// # Errors
 /// If elements of one row of the outermost axis lie further apart than a binding is large.
 pub(crate) fn pieces<'a>(cx: &Context, op: &str, plan: Plan, operands: &[Operand<'a>]) -> Result<Vec<Piece<'a>>> {
-    let largest = cx.gpu.limits.max_storage_buffer_binding_size;
-    if operands.iter().all(|operand| operand.buffer.size() <= largest) {
-        let windows = operands.iter().map(|operand| Window::all(operand.buffer)).collect();
-        let begins = operands.iter().map(|operand| operand.begin).collect();
-        return Ok(vec![Piece { plan, windows, begins }]);
-    }
-    let alignment = u64::from(cx.gpu.limits.min_storage_buffer_offset_alignment).max(256);
-    // A part's windows, if all of them are small enough.
-    let windows = |plan: &Plan, begins: &[usize]| -> Option<(SmallVec<[Window<'a>; 6]>, SmallVec<[usize; 6]>)> {
-        let mut bound: SmallVec<[Window<'a>; 6]> = SmallVec::new();
-        let mut inside: SmallVec<[usize; 6]> = SmallVec::new();
-        for ((operand, strides), &begin) in operands.iter().zip(&plan.strides).zip(begins) {
-            let (mut low, mut high) = (begin as i64, begin as i64);
-            for (&n, &stride) in plan.dims.iter().zip(strides) {
-                let reach = (n as i64 - 1) * stride as i64;
-                if reach < 0 { low += reach } else { high += reach }
-            }
-            let size = operand.size_bytes as u64;
-            let offset = low as u64 * size / alignment * alignment;
-            let end = ((high as u64 + 1) * size).next_multiple_of(4).min(operand.buffer.size());
-            if end - offset > largest {
-                return None;
-            }
-            bound.push(Window { buffer: operand.buffer, offset, len_bytes: end - offset });
-            inside.push(begin - (offset / size) as usize);
-        }
-        Some((bound, inside))
-    };
     let mut done = Vec::new();
     let mut left = vec![(plan, operands.iter().map(|operand| operand.begin).collect::<SmallVec<[usize; 6]>>())];
     while let Some((plan, begins)) = left.pop() {
-        if let Some((windows, begins)) = windows(&plan, &begins) {
+        if let Some((windows, begins)) = windows(cx, &plan, operands, &begins) {
             done.push(Piece { plan, windows, begins });
             continue;
         }
@@ -149,7 +131,8 @@ pub(crate) fn pieces<'a>(cx: &Context, op: &str, plan: Plan, operands: &[Operand
             return Err(Error::unsupported(
                 op.to_string(),
                 format!(
-                    "tensor does not fit a binding of this adapter: limit {largest} bytes; split the tensor or use cpu"
+                    "tensor is larger than a binding of this adapter can be: limit {}; split the tensor or use cpu",
+                    MemoryStatus::in_units(cx.gpu.limits.max_storage_buffer_binding_size as usize)
                 ),
             ));
         }
@@ -163,4 +146,39 @@ pub(crate) fn pieces<'a>(cx: &Context, op: &str, plan: Plan, operands: &[Operand
         left.push((first, begins));
     }
     Ok(done)
+}
+
+/// Windows that hold what a plan reaches, operands beginning at these elements, and where the elements are in them; `None` if
+/// one is larger than a binding can be.
+fn windows<'a>(
+    cx: &Context,
+    plan: &Plan,
+    operands: &[Operand<'a>],
+    begins: &[usize],
+) -> Option<(SmallVec<[Window<'a>; 6]>, SmallVec<[usize; 6]>)> {
+    let largest = cx.gpu.limits.max_storage_buffer_binding_size;
+    let alignment = u64::from(cx.gpu.limits.min_storage_buffer_offset_alignment).max(256);
+    let mut bound: SmallVec<[Window<'a>; 6]> = SmallVec::new();
+    let mut inside: SmallVec<[usize; 6]> = SmallVec::new();
+    for ((operand, strides), &begin) in operands.iter().zip(&plan.strides).zip(begins) {
+        if operand.buffer.size() <= largest {
+            bound.push(Window::all(operand.buffer));
+            inside.push(begin);
+            continue;
+        }
+        let (mut low, mut high) = (begin as i64, begin as i64);
+        for (&n, &stride) in plan.dims.iter().zip(strides) {
+            let reach = (n as i64 - 1) * stride as i64;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        let size = operand.size_bytes as u64;
+        let offset = low as u64 * size / alignment * alignment;
+        let end = ((high as u64 + 1) * size).next_multiple_of(4).min(operand.buffer.size());
+        if end - offset > largest {
+            return None;
+        }
+        bound.push(Window { buffer: operand.buffer, offset, len_bytes: end - offset });
+        inside.push(begin - (offset / size) as usize);
+    }
+    Some((bound, inside))
 }

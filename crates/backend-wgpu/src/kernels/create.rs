@@ -2,11 +2,14 @@
 
 use std::f64::consts::TAU;
 
+use smallvec::SmallVec;
 use tensor_core::expr::lower::{LowType, lower};
 use tensor_core::expr::{Expr, Sym, build};
 use tensor_core::op::{Distribution, Fill, Iota, Random};
+use tensor_core::plan::Plan;
 use tensor_core::{DType, HostData, Meta, Result, Storages, random};
 
+use super::context::{Operand, pieces};
 use super::map::{exactly, push_numbers};
 use super::moves::{Moving, stored_bits};
 use super::{Context, storage};
@@ -21,16 +24,20 @@ pub(crate) fn fill(cx: &Context, op: &Fill, meta: &Meta) -> Result<Storages> {
     let to = cx.output(meta)?;
     let (n, size) = (meta.shape.len(), meta.dtype.size_bytes());
     if n > 0 {
-        let bits = stored_bits(op.value, meta.dtype);
-        let mut args = Moving::args(n, size, 0);
-        args.push_bits(bits, true);
-        let text = || {
-            let mut moving = Moving::new(size);
-            let (low, high) = (moving.shader.arg(), moving.shader.arg());
-            Ok(moving.finish(&format!("    return select({high}, {low}, half == 0u);\n")))
-        };
-        let windows = [Window::all(to.buffer())];
-        cx.run_elements("full", Key::new("full", [size as u64]), text, &windows, &args, Moving::words(n, size), 1)?;
+        let plan = Plan::of(&[n], SmallVec::from_iter([SmallVec::from_iter([1])]));
+        let operand = Operand { buffer: to.buffer(), begin: 0, size_bytes: size };
+        for piece in pieces(cx, "full", plan, &[operand])? {
+            let n = piece.plan.len();
+            let mut args = Moving::args(n, size, piece.begins[0]);
+            args.push_bits(stored_bits(op.value, meta.dtype), true);
+            let text = || {
+                let mut moving = Moving::new(size);
+                let (low, high) = (moving.shader.arg(), moving.shader.arg());
+                Ok(moving.finish(&format!("    return select({high}, {low}, half == 0u);\n")))
+            };
+            let key = Key::new("full", [size as u64]);
+            cx.run_elements("full", key, text, &piece.windows, &args, Moving::words(n, size), 1)?;
+        }
     }
     Ok(Storages::from_iter([storage(to)]))
 }

@@ -2,12 +2,13 @@
 
 use smallvec::{SmallVec, smallvec};
 use tensor_core::expr::{Expr, build};
-use tensor_core::op::{Reduce, ReduceKind};
-use tensor_core::{DType, Meta, Result, Shape, Storages, Tensor};
+use tensor_core::op::{Concat, Reduce, ReduceKind};
+use tensor_core::plan::Plan;
+use tensor_core::{DType, Error, Meta, Result, Shape, Storages, Tensor};
 
-use super::context::window;
+use super::context::reach;
 use super::rows::{self, Fold, MOST_ITERATIONS, Places, Rows, total};
-use super::{Context, map, storage};
+use super::{Context, map, moves, storage};
 use crate::batch::Window;
 use crate::memory::Block;
 
@@ -18,8 +19,16 @@ const FEW_TERMS: usize = 1 << 14;
 
 /// y = fold over the axes of producer(x_0, x_1, …).
 pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
+    narrowed(cx, op.name, wide(cx, op, inputs, meta)?, meta)
+}
+
+/// The result in the type that totals have.
+fn wide(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta) -> Result<Tensor> {
     let n = meta.shape.len();
     let wide = total(meta.dtype);
+    if inputs.iter().any(|x| reach(cx, x).is_none()) {
+        return halves(cx, op, inputs, meta);
+    }
     let to = cx.output(&Meta::new(meta.shape.clone(), wide))?;
     if n > 0 {
         let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|x| x.dtype()).collect();
@@ -28,8 +37,7 @@ pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta)
         let threads = rows::threads(&kept, &folded, 0, 1);
         let segments = segments(n, depth, threads);
         let parts = (segments > 1).then(|| cx.pool.take(segments * n * wide.size_bytes())).transpose()?;
-        let windows: SmallVec<[Window<'_>; 8]> = inputs.iter().map(|x| window(x)).collect();
-        let begins: SmallVec<[usize; 8]> = inputs.iter().map(|x| x.layout().offset()).collect();
+        let (windows, begins) = inputs.iter().filter_map(|x| reach(cx, x)).unzip();
         let fold = |elements: SmallVec<[DType; 4]>, producer: &Expr| Rows {
             name: op.name,
             types: elements.clone(),
@@ -56,7 +64,47 @@ pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta)
             }
         }
     }
-    narrowed(cx, op.name, rows::wide_tensor(to, meta, inputs[0]), meta)
+    Ok(rows::wide_tensor(to, meta, inputs[0]))
+}
+
+/// A tensor that cannot be bound as a whole: the halves along its longest axis, then their results.
+fn halves(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta) -> Result<Tensor> {
+    let shape = broadcast(inputs);
+    let axis = (0..shape.rank()).max_by_key(|&axis| shape[axis]).unwrap_or(0);
+    let half = shape[axis] / 2;
+    if half == 0 {
+        return Err(Error::unsupported(op.name, "one element is larger than a binding of this adapter can be"));
+    }
+    let is_folded = op.axes.contains(&axis);
+    let before = (0..axis).filter(|axis| op.keepdim || !op.axes.contains(axis)).count();
+    let mut parts = SmallVec::<[Tensor; 2]>::new();
+    for (start, len) in [(0, half), (half, shape[axis] - half)] {
+        let part = |x: &&Tensor| match axis.checked_sub(shape.rank() - x.rank()) {
+            Some(own) if x.dims()[own] > 1 => x.narrow(own, start, len),
+            _ => Ok((*x).clone()),
+        };
+        let inputs = inputs.iter().map(part).collect::<Result<SmallVec<[Tensor; 4]>>>()?;
+        let mut meta = meta.clone();
+        if !is_folded {
+            meta.shape = meta.shape.iter().enumerate().map(|(k, &n)| if k == before { len } else { n }).collect();
+        }
+        parts.push(wide(cx, op, &inputs.iter().collect::<SmallVec<[&Tensor; 4]>>(), &meta)?);
+    }
+    let whole = Meta::new(meta.shape.clone(), total(meta.dtype));
+    let parts = [&parts[0], &parts[1]];
+    if !is_folded {
+        let joined = moves::concat(cx, &Concat { axis: before }, &parts, &whole)?.remove(0);
+        return Ok(Tensor::from_storage(joined, whole, inputs[0].place().clone()));
+    }
+    let to = cx.output(&whole)?;
+    map::run(cx, op.name, &[fold(op.kind)], &parts, &whole.shape, &[to.buffer()])?;
+    Ok(rows::wide_tensor(to, meta, inputs[0]))
+}
+
+/// The shape that operands broadcast to.
+fn broadcast(inputs: &[&Tensor]) -> Shape {
+    let joined = |shape: Shape, x: &&Tensor| shape.broadcast(x.shape()).expect("invariant: core checked the broadcast");
+    inputs.iter().fold(Shape::default(), joined)
 }
 
 /// The operands' windows, then the one that takes the totals.
@@ -89,10 +137,8 @@ fn segments(n_rows: usize, depth: usize, threads: usize) -> usize {
 }
 
 /// The axes that are kept, and those that are folded, of operands that broadcast to one shape.
-pub(super) fn plans(inputs: &[&Tensor], axes: &[usize]) -> (tensor_core::plan::Plan, tensor_core::plan::Plan) {
-    let shape = inputs
-        .iter()
-        .fold(Shape::default(), |shape, x| shape.broadcast(x.shape()).expect("invariant: core checked the broadcast"));
+pub(super) fn plans(inputs: &[&Tensor], axes: &[usize]) -> (Plan, Plan) {
+    let shape = broadcast(inputs);
     let strides: Vec<SmallVec<[isize; 4]>> = inputs
         .iter()
         .map(|x| {
