@@ -70,6 +70,10 @@ pub(crate) fn adapters(backends: wgpu::Backends) -> Vec<wgpu::Adapter> {
 }
 
 pub(crate) fn device(adapter: &wgpu::Adapter, index: usize, is_modest: bool) -> Result<Device> {
+    Ok(Device::new(Arc::new(backend(adapter, index, is_modest)?)))
+}
+
+pub(crate) fn backend(adapter: &wgpu::Adapter, index: usize, is_modest: bool) -> Result<WgpuBackend> {
     let label = format!("{}:{index}", if is_modest { "wgpu-modest" } else { "wgpu" });
     let gpu = Arc::new(Gpu::open(adapter, &label, is_modest)?);
     let found = adapter.get_info();
@@ -80,16 +84,17 @@ pub(crate) fn device(adapter: &wgpu::Adapter, index: usize, is_modest: bool) -> 
         label,
         name: found.name.clone(),
         capability: format!(
-            "{:?}, {} {}{}{}",
+            "{:?}, {} {}{}{}{}",
             found.backend,
             found.driver,
             found.driver_info,
             has(wgpu::Features::SHADER_INT64, "i64"),
-            has(wgpu::Features::SHADER_F64, "f64")
+            has(wgpu::Features::SHADER_F64, "f64"),
+            has(wgpu::Features::SUBGROUP, "subgroups")
         ),
         is_hardware: found.device_type != wgpu::DeviceType::Cpu,
         accuracy: Accuracy { loose: true, flushes_subnormals: true },
     };
     let (pool, batch, pipelines) = (Pool::new(gpu.clone()), Batch::new(gpu.clone()), Pipelines::new(gpu.clone()));
-    Ok(Device::new(Arc::new(WgpuBackend { info, cx: Context { gpu, pool, batch, pipelines } })))
+    Ok(WgpuBackend { info, cx: Context { gpu, pool, batch, pipelines } })
 }

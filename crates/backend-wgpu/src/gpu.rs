@@ -32,6 +32,13 @@ impl Faults {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         self.is_any.store(true, Ordering::Release);
     }
+
+    /// What went wrong before was for this reason.
+    fn note_loss(&self, text: String) {
+        *self.text.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        self.is_lost.store(true, Ordering::Release);
+        self.is_any.store(true, Ordering::Release);
+    }
 }
 
 impl Gpu {
@@ -41,7 +48,7 @@ impl Gpu {
     /// # Errors
     /// What the driver says.
     pub(crate) fn open(adapter: &wgpu::Adapter, label: &str, is_modest: bool) -> Result<Self> {
-        let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64;
+        let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SHADER_F64 | wgpu::Features::SUBGROUP;
         let (features, limits) = if is_modest {
             (wgpu::Features::empty(), wgpu::Limits::default())
         } else {
@@ -61,8 +68,7 @@ impl Gpu {
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| noted.note(one_line(&error.to_string()))));
         let noted = faults.clone();
         device.set_device_lost_callback(move |reason, text| {
-            noted.is_lost.store(true, Ordering::Release);
-            noted.note(format!("device is lost: {reason:?}, {}", one_line(&text)));
+            noted.note_loss(format!("device is lost: {reason:?}, {}", one_line(&text)));
         });
         Ok(Self { label: label.into(), device, queue, limits, features, faults })
     }
@@ -72,6 +78,8 @@ impl Gpu {
         if !self.faults.is_any.load(Ordering::Acquire) {
             return Ok(());
         }
+        // That the device is lost is told while polling.
+        let _ = self.device.poll(wgpu::PollType::Poll);
         let mut text = self.faults.text.lock().unwrap_or_else(PoisonError::into_inner);
         let is_lost = self.faults.is_lost.load(Ordering::Acquire);
         let said = if is_lost { text.clone() } else { text.take() };

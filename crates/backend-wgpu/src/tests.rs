@@ -1,9 +1,11 @@
 //! Every kernel passes the compiler's front end, on a machine without any adapter: wgpu has one that does nothing.
 
+use std::sync::Arc;
+
 use conformance::suite::{Case, Layout, Trial, subjects};
 use tensor_core::{DType, Device, Result, Tensor};
 
-use crate::device::{adapters, device};
+use crate::device::{adapters, backend, device};
 
 /// A device that compiles kernels as far as WGSL is checked, and runs nothing.
 fn idle(is_modest: bool) -> Device {
@@ -59,4 +61,28 @@ fn every_kernel_is_valid_wgsl() {
 fn every_kernel_is_valid_wgsl_where_there_is_little() {
     let refused = compile_all(&idle(true));
     assert!(refused.is_empty(), "{} kernels; the first: {}", refused.len(), refused[0]);
+}
+
+#[test]
+fn a_lost_device_says_so_from_every_thread_and_others_go_on() -> Result<()> {
+    let Some(adapter) = adapters(wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12).pop() else {
+        assert!(std::env::var_os("CI").is_none(), "no adapter");
+        eprintln!("not run: no adapter");
+        return Ok(());
+    };
+    let other = device(&adapter, 1, false)?;
+    let lost = backend(&adapter, 0, false)?;
+    let gpu = lost.cx.gpu.clone();
+    let lost = Device::new(Arc::new(lost));
+    let x = Tensor::ones([300], &lost)?;
+    gpu.device.destroy();
+    let works: [fn(&Tensor) -> Result<()>; 3] =
+        [|x| x.to_vec::<f32>().map(drop), |x| x.place().synchronize(), |x| x.add(1.0)?.to_vec::<f32>().map(drop)];
+    for work in works {
+        let said = std::thread::scope(|scope| scope.spawn(|| work(&x)).join().expect("no panic"));
+        let said = said.expect_err("the device is gone").to_string();
+        assert!(said.contains("wgpu:0 failed: device is lost: ") && said.ends_with("other devices go on"), "{said}");
+    }
+    assert_eq!(Tensor::ones([3], &other)?.add(1.0)?.to_vec::<f32>()?, [2.0; 3]);
+    Ok(())
 }

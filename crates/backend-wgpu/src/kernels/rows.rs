@@ -107,6 +107,13 @@ pub(super) fn plans(shape: &[usize], strides: &[SmallVec<[isize; 4]>], axes: &[u
     (part(false), part(true))
 }
 
+/// What an entry point is told about its subgroup.
+const SUBGROUP: &str = "    @builtin(subgroup_size) subgroup_size: u32,
+    @builtin(subgroup_invocation_id) subgroup_lane: u32,
+    @builtin(subgroup_id) subgroup: u32,
+    @builtin(num_subgroups) n_subgroups: u32,
+";
+
 impl Rows {
     fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let folds = self.folds.iter().flat_map(|fold| std::iter::once(&fold.term).chain(&fold.finish));
@@ -160,15 +167,16 @@ impl Rows {
             push_numbers(&mut args, self.name, std::slice::from_ref(expr), &inputs)?;
         }
         let groups = (n_rows * segments).div_ceil(GROUP / threads);
-        let text = || self.text(threads, ranks);
+        let text = || self.text(threads, ranks, cx.gpu.features.contains(wgpu::Features::SUBGROUP));
         cx.run(self.name, Key::new("rows", structure), text, &places.windows, &args, groups)
     }
 
-    fn text(&self, threads: usize, ranks: [usize; 2]) -> Result<Finished> {
+    fn text(&self, threads: usize, ranks: [usize; 2], has_subgroups: bool) -> Result<Finished> {
         let mut shader = Shader::new();
         let [rows, depth, segment, tasks] = std::array::from_fn(|_| shader.arg());
         let ty = LowType::of(self.total);
         let t = emit::register_type(ty);
+        let is_subgroups = threads > 1 && has_subgroups && !emit::is_wide(ty);
         let operands = names("x", self.elements.len() + self.values.len());
         if self.result.is_some() {
             shader.write("to", self.total);
@@ -223,7 +231,24 @@ impl Rows {
             shader.push(&format!("fn fold{k}(a: {t}, b: {t}) -> {t} {{\n{joined}    return y;\n}}\n"));
             let neutral = emit::constant(ty, neutral(step.kind, if is_truth { DType::Bool } else { self.total }));
             let _ = write!(folds, "    var total_{k}: {t};\n    {{\n    var f: {t} = {neutral};\n{}", round(&body));
-            if threads > 1 {
+            if is_subgroups {
+                let _ = write!(
+                    folds,
+                    "    for (var mask = 1u; mask < subgroup_size; mask *= 2u) {{
+        f = fold{k}(f, subgroupShuffleXor(f, mask));
+    }}
+    workgroupBarrier();
+    if subgroup_lane == 0u {{
+        shared_totals[subgroup] = f;
+    }}
+    workgroupBarrier();
+    f = shared_totals[0];
+    for (var s = 1u; s < n_subgroups; s++) {{
+        f = fold{k}(f, shared_totals[s]);
+    }}
+"
+                );
+            } else if threads > 1 {
                 let _ = write!(
                     folds,
                     "    workgroupBarrier();
@@ -262,7 +287,9 @@ impl Rows {
         writes.push_str("    }");
         let shared =
             if threads > 1 { format!("var<workgroup> shared_totals: array<{t}, 256>;") } else { String::new() };
+        let subgroup = if is_subgroups { SUBGROUP } else { "" };
         let entry = include_str!("../../shaders/rows.wgsl")
+            .replace("{{SUBGROUP}}", subgroup)
             .replace("{{SHARED}}", &shared)
             .replace("{{ROW}}", &row)
             .replace("{{ROWS}}", &rows)
