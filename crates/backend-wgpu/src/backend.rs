@@ -64,6 +64,10 @@ impl Backend for WgpuBackend {
         match op {
             Op::Map(op) => self.expressions(op.name, &op.exprs, dtypes),
             Op::Reduce(op) => self.expressions(op.name, [&op.producer], dtypes),
+            Op::MatMul(op) => {
+                let product = dtypes.clone().take(1).chain(dtypes.skip(2));
+                self.expressions("matmul", [&op.epilogue], product)
+            }
             Op::Concat(_) | Op::Pad(_) | Op::Copy | Op::Fill(_) | Op::Iota(_) => Support::Native,
             Op::Random(op) => match op.distribution {
                 tensor_core::op::Distribution::Integer { .. } => Support::Native,
@@ -75,7 +79,6 @@ impl Backend for WgpuBackend {
             Op::CrossEntropy(_) | Op::Attention(_) => Support::Decompose,
             Op::ArgReduce(_)
             | Op::Scan(_)
-            | Op::MatMul(_)
             | Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)
@@ -124,6 +127,7 @@ impl Backend for WgpuBackend {
         match op {
             Op::Map(op) => kernels::map::map(cx, op, inputs, outputs),
             Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
+            Op::MatMul(op) => kernels::matmul::matmul(cx, op, inputs, &outputs[0]),
             Op::Concat(op) => moves::concat(cx, op, inputs, &outputs[0]),
             Op::Pad(op) => moves::pad(cx, op, inputs[0], &outputs[0]),
             Op::Copy => moves::copy(cx, inputs[0]),
@@ -135,7 +139,6 @@ impl Backend for WgpuBackend {
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
             Op::ArgReduce(_)
             | Op::Scan(_)
-            | Op::MatMul(_)
             | Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)

@@ -3,8 +3,10 @@
 pub(crate) mod context;
 pub(crate) mod create;
 pub(crate) mod map;
+pub(crate) mod matmul;
 pub(crate) mod moves;
 pub(crate) mod normalize;
+pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod softmax;

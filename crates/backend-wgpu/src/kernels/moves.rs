@@ -31,7 +31,7 @@ pub(crate) fn contiguous(cx: &Context, x: &Tensor) -> Result<Block> {
     }
     let size = x.dtype().size_bytes();
     let offset = (x.layout().offset() * size) as u64;
-    if x.is_contiguous() && offset % 4 == 0 {
+    if x.is_contiguous() && offset.is_multiple_of(4) {
         let len_bytes = ((x.len() * size) as u64).next_multiple_of(4);
         cx.batch.copy(block(x).buffer(), offset, to.buffer(), 0, len_bytes);
         return Ok(to);
