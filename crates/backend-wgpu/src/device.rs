@@ -12,7 +12,9 @@ use crate::kernels::Context;
 use crate::memory::Pool;
 use crate::pipeline::Pipelines;
 
-/// The adapters that Vulkan, Metal and DX12 have, hardware first: discrete, integrated, virtual, then software. Opened once.
+/// The adapters that Vulkan, Metal and DX12 have, hardware first: discrete, integrated, virtual, then software. A GPU that
+/// several interfaces show counts once; the environment variable `WGPU_BACKEND` leaves some interfaces out (`vulkan`, `dx12`).
+/// Opened once.
 ///
 /// # Errors
 /// Why there are none, and what to do. Never a panic.
@@ -32,7 +34,9 @@ pub fn modest() -> Result<Vec<Device>> {
 }
 
 fn open(is_modest: bool) -> Result<Vec<Device>, String> {
-    let mut adapters = adapters(wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12);
+    let all = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    let asked = wgpu::Backends::from_env();
+    let mut adapters = adapters(asked.unwrap_or(all) & all);
     adapters.sort_by_key(|adapter| match adapter.get_info().device_type {
         wgpu::DeviceType::DiscreteGpu => 0,
         wgpu::DeviceType::IntegratedGpu => 1,
@@ -40,6 +44,18 @@ fn open(is_modest: bool) -> Result<Vec<Device>, String> {
         wgpu::DeviceType::Other => 3,
         wgpu::DeviceType::Cpu => 4,
     });
+    let mut seen: Vec<(wgpu::Backend, u32, u32)> = Vec::new();
+    adapters.retain(|adapter| {
+        let wgpu::AdapterInfo { backend, vendor, device, .. } = adapter.get_info();
+        let is_new = !seen.iter().any(|&(b, v, d)| b != backend && (v, d) == (vendor, device));
+        seen.push((backend, vendor, device));
+        is_new
+    });
+    if adapters.is_empty() && asked.is_some() {
+        return Err(
+            "no adapter was found through what WGPU_BACKEND names; unset it, or name vulkan, metal or dx12".into()
+        );
+    }
     if adapters.is_empty() {
         return Err(
             "no adapter was found; install a Vulkan driver and its loader (libvulkan1; mesa-vulkan-drivers has one \

@@ -68,8 +68,14 @@ impl DeviceReport {
     }
 }
 
-const VARIABLES: [&str; 5] =
-    [DEVICE_VARIABLE, "CUDA_VISIBLE_DEVICES", "RAYON_NUM_THREADS", "WGPU_BACKEND", "WGPU_ADAPTER_NAME"];
+const VARIABLES: [&str; 6] = [
+    DEVICE_VARIABLE,
+    "CUDA_VISIBLE_DEVICES",
+    "RAYON_NUM_THREADS",
+    "WGPU_BACKEND",
+    "VK_DRIVER_FILES",
+    "VK_ICD_FILENAMES",
+];
 
 /// What this build and this machine offer.
 pub fn version_info() -> VersionInfo {
