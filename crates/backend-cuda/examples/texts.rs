@@ -25,7 +25,11 @@ const fn products(rung: Rung, parts: usize) -> Run {
     Run { capability: (9, 0), matmul: Some(Choice { rung, parts }), pattern: Some("matmul*"), cases: 200, seed: 2 }
 }
 
-const RUNS: [Run; 8] = [
+const fn convolutions(rung: Rung) -> Run {
+    Run { pattern: Some("conv*"), ..products(rung, 1) }
+}
+
+const RUNS: [Run; 11] = [
     everything((9, 0), 0),
     everything((7, 5), 1),
     products(Rung::Tile { is_small: false }, 1),
@@ -34,6 +38,9 @@ const RUNS: [Run; 8] = [
     products(Rung::Tile { is_small: true }, 3),
     products(Rung::Mma, 1),
     products(Rung::Mma, 3),
+    convolutions(Rung::Tile { is_small: false }),
+    convolutions(Rung::Tile { is_small: true }),
+    convolutions(Rung::Mma),
 ];
 
 fn main() -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Sums of products: matrix products and convolutions as a reduction over two strided operands.
+//! Sums of products: small matrix products and convolutions as a reduction over two strided operands (matmul.rs has the others).
 //!
 //! A convolution is one once its input is padded: the windows of an image are a view of it. Its adjoints are convolutions,
 //! of the spread and padded gradient with the reversed kernel, and of the input with the gradient.

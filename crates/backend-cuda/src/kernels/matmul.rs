@@ -10,7 +10,9 @@
 //!
 //! Neither the machine nor the launch decides: the same product has the same bits on every device of one generation.
 
+pub(crate) mod conv;
 mod frame;
+mod gather;
 mod mma;
 mod parts;
 mod tile;
@@ -123,8 +125,8 @@ fn problem<'a>(op: &MatMul, lhs: &Tensor, rhs: &Tensor, extra: &'a [&'a Tensor],
     Problem {
         name: "matmul",
         size: [m, n, k],
-        a: Operand { address: address(lhs), outer: a[rank - 2], k: a[rank - 1] },
-        b: Operand { address: address(rhs), outer: b[rank - 1], k: b[rank - 2] },
+        a: Operand::new(address(lhs), a[rank - 2], a[rank - 1]),
+        b: Operand::new(address(rhs), b[rank - 1], b[rank - 2]),
         dtype: lhs.dtype(),
         product: lhs.dtype(),
         result: meta.dtype,
@@ -148,7 +150,7 @@ fn choose(cx: &Context, problem: &Problem<'_>) -> (Rung, usize) {
     }
     let work = m * n * k * problem.batch.len();
     let is_along_k = problem.a.is_along_k() && problem.b.is_along_k();
-    if work <= SMALL || m * n * k <= SMALL / 8 || (m.min(n) <= 4 && is_along_k) {
+    if work <= SMALL || m * n * k <= SMALL / 8 || (m.min(n) <= 4 && (is_along_k || problem.is_gathered())) {
         return (Rung::Reduce, 1);
     }
     let tiles = |g: &Geometry| problem.batch.len() * problem.tiles(g).iter().product::<usize>();
@@ -172,7 +174,7 @@ fn is_readable(problem: &Problem<'_>) -> bool {
 
 fn is_readable_operand(x: &Operand) -> bool {
     let (inner, other) = if x.is_along_k() { (x.k, x.outer) } else { (x.outer, x.k) };
-    x.address.is_multiple_of(16) && inner == 1 && other % 8 == 0
+    x.walk.is_none() && x.address.is_multiple_of(16) && inner == 1 && other % 8 == 0
 }
 
 /// The tensor itself if copies of 16 bytes can read it, else its elements in rows that begin at multiples of 16 bytes.
@@ -238,9 +240,11 @@ fn launch(
     to: Address,
 ) -> Result<()> {
     let (layouts, name) = if is_mma {
-        ([problem.a, problem.b].map(|x| u64::from(x.is_along_k())), "matmul_mma")
+        // What is gathered is read either way.
+        let layout = |x: &Operand| u64::from(x.walk.is_none() && x.is_along_k());
+        ([layout(&problem.a), layout(&problem.b)], problem.kernel("matmul_mma", "conv_mma"))
     } else {
-        ([geometry.rows as u64, 0], "matmul_tile")
+        ([geometry.rows as u64, 0], problem.kernel("matmul_tile", "conv_tile"))
     };
     let key = Key::new(name, layouts.into_iter().chain(problem.structure()));
     let function = cx.modules.get(key, || if is_mma { mma::text(problem) } else { tile::text(problem, geometry) })?;

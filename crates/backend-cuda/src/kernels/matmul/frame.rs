@@ -4,6 +4,7 @@ use tensor_core::expr::lower::{LowType, Lowered, lower};
 use tensor_core::plan::Plan;
 use tensor_core::{DType, Expr, Result, Tensor};
 
+use super::gather::Walk;
 use crate::args::Args;
 use crate::driver::Address;
 use crate::emit::{self, Body};
@@ -14,17 +15,25 @@ use crate::kernels::{Text, address, names};
 use crate::source::Source;
 
 /// One operand: its first element and the elements from one to the next along M or N, and along K.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Operand {
     pub(super) address: Address,
     pub(super) outer: isize,
     pub(super) k: isize,
+    /// How it is read if these two do not say it all.
+    pub(super) walk: Option<Walk>,
 }
 
 impl Operand {
+    /// An operand that two strides describe.
+    pub(super) fn new(address: Address, outer: isize, k: isize) -> Self {
+        Self { address, outer, k, walk: None }
+    }
+
     /// Whether neighbours lie along K rather than along the result.
     pub(super) fn is_along_k(&self) -> bool {
-        self.k.unsigned_abs().wrapping_sub(1) <= self.outer.unsigned_abs().wrapping_sub(1)
+        let is_nearer = || self.k.unsigned_abs().wrapping_sub(1) <= self.outer.unsigned_abs().wrapping_sub(1);
+        self.walk.as_ref().map_or_else(is_nearer, Walk::is_along_k)
     }
 }
 
@@ -74,6 +83,16 @@ pub(super) struct Parts {
 const FIXED_SLOTS: usize = 17;
 
 impl Problem<'_> {
+    /// Whether a block gathers an operand.
+    pub(super) fn is_gathered(&self) -> bool {
+        self.a.walk.is_some() || self.b.walk.is_some()
+    }
+
+    /// The entry's name.
+    pub(super) fn kernel(&self, plain: &'static str, gathered: &'static str) -> &'static str {
+        if self.is_gathered() { gathered } else { plain }
+    }
+
     /// The dtypes of the epilogue's inputs.
     pub(super) fn dtypes(&self) -> Vec<DType> {
         std::iter::once(self.product).chain(self.extra.iter().map(|x| x.dtype())).collect()
@@ -84,7 +103,8 @@ impl Problem<'_> {
         let ranks = [&self.batch, &self.matrices, &self.columns, &self.rows].map(|plan| plan.rank() as u64);
         let dtypes = std::iter::once(self.dtype).chain(self.dtypes()).map(|dtype| dtype as u64);
         let dtypes: Vec<u64> = dtypes.collect();
-        [self.epilogue.code.id(), self.result as u64].into_iter().chain(ranks).chain(dtypes)
+        let walks = [&self.a, &self.b].map(|x| x.walk.as_ref().map_or(0, Walk::structure));
+        [self.epilogue.code.id(), self.result as u64].into_iter().chain(walks).chain(ranks).chain(dtypes)
     }
 
     pub(super) fn tiles(&self, geometry: &Geometry) -> [usize; 2] {
@@ -106,17 +126,18 @@ impl Problem<'_> {
         for stride in [self.a.outer, self.a.k, self.b.outer, self.b.k] {
             args.push_signed(stride as i64 * bytes);
         }
-        [self.a, self.b].iter().for_each(|x| args.push((!x.is_along_k()).into()));
+        [&self.a, &self.b].iter().for_each(|x| args.push((!x.is_along_k()).into()));
         // From a thread's element of a slice to its next one, and from slice to slice.
-        for (x, side) in [(self.a, geometry.rows), (self.b, geometry.columns)] {
+        for (x, side) in [(&self.a, geometry.rows), (&self.b, geometry.columns)] {
             let Geometry { depth, threads, .. } = *geometry;
             let step =
                 if x.is_along_k() { x.outer * (threads / depth) as isize } else { x.k * (threads / side) as isize };
             args.push_signed(step as i64 * bytes);
             args.push_signed((x.k * depth as isize) as i64 * bytes);
         }
-        [self.a, self.b].iter().for_each(|x| args.push(x.address));
+        [&self.a, &self.b].iter().for_each(|x| args.push(x.address));
         index::push(&mut args, &self.batch, |_| self.dtype.size_bytes());
+        [&self.a, &self.b].iter().filter_map(|x| x.walk.as_ref()).for_each(|walk| walk.push(&mut args, bytes as usize));
         args.push(to);
         self.extra.iter().for_each(|x| args.push(address(x)));
         push_numbers(&mut args, self.name, std::slice::from_ref(&self.epilogue), &self.dtypes())?;
@@ -134,7 +155,7 @@ impl Problem<'_> {
 pub(super) fn begin() -> Text {
     let mut text = Text::default();
     (0..FIXED_SLOTS).for_each(|_| drop(text.slots.next()));
-    text.declare("    .reg .b32 %m, %n, %depth, %batch, %row0, %column0, %k0, %split;");
+    text.declare("    .reg .b32 %m, %n, %depth, %batch, %row0, %column0, %k0;");
     text
 }
 
@@ -175,9 +196,8 @@ pub(super) fn finish(
         let advance = index::advance(&mut text.slots, plan.rank(), index, &from);
         text.push(&advance);
     }
-    text.line(
-        "{ .reg .b64 %t_w, %t_s; ld.param.u64 %t_s, [args+48]; cvt.u64.u32 %t_w, %split; mad.lo.s64 %to, %t_w, %t_s, %to; }",
-    );
+    text.line("{ .reg .b32 %t_y; .reg .b64 %t_w, %t_s; ld.param.u64 %t_s, [args+48]; mov.u32 %t_y, %ctaid.y;");
+    text.line("cvt.u64.u32 %t_w, %t_y; mad.lo.s64 %to, %t_w, %t_s, %to; }");
     let column = text.take();
 
     let at = names("at", n + 1);
@@ -207,6 +227,7 @@ pub(super) fn finish(
         .put("COLUMNS_MASK", (geometry.columns - 1).to_string())
         .put("COLUMNS_SHIFT", geometry.columns.ilog2().to_string())
         .put("SUM_SHIFT", sum_bytes.ilog2().to_string())
+        .put("HALF_SHIFT", (geometry.threads / 2).ilog2().to_string())
         .put("QUARTER_MASK", (geometry.quarter - 1).to_string())
         .put("QUARTER", geometry.quarter.to_string())
         .put("PITCH_BYTES", (geometry.pitch * sum_bytes).to_string())

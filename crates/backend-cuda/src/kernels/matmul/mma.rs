@@ -4,6 +4,7 @@ use tensor_core::op::ReduceKind;
 use tensor_core::{DType, Result};
 
 use super::frame::{self, Geometry, Problem};
+use super::gather::{Gather, Tables};
 use crate::kernels::Text;
 use crate::kernels::reduce::neutral;
 
@@ -14,6 +15,11 @@ pub(super) const GEOMETRY: Geometry =
 /// Bytes of a buffer, which holds a slice of both operands.
 const BUFFER_BYTES: usize = 16384;
 
+/// Bytes of half a tile's sums, which take the buffers' place.
+const SUMS_BYTES: usize = GEOMETRY.rows / 2 * GEOMETRY.pitch * 4;
+/// Elements of a copy of 16 bytes.
+const CHUNK: usize = 8;
+
 /// Products of a warp along M and N.
 const TALL: usize = 4;
 const WIDE: usize = 4;
@@ -23,22 +29,35 @@ pub(super) fn text(problem: &Problem<'_>) -> Result<String> {
     let lowered = problem.lowered()?;
     let mut text = frame::begin();
     let operands = frame::operands(&mut text, problem);
-    let a = Side::new("a", problem.a.is_along_k());
-    let b = Side::new("b", problem.b.is_along_k());
+    let tables = Tables::new(&mut text, problem, &GEOMETRY, CHUNK);
+    let [a, b] = [("a", &problem.a), ("b", &problem.b)].map(|(name, x)| {
+        let gather = tables.of(name);
+        Side { name, is_along_k: gather.is_some() || x.is_along_k(), gather }
+    });
+    let name = problem.kernel("matmul_mma", "conv_mma");
+    // What is gathered passes through registers: a slice ahead, not two.
+    let buffers_bytes = BUFFER_BYTES * if tables.is_empty() { 3 } else { 2 };
     text.declare("    .reg .f32 %c<64>;");
     text.declare("    .reg .b32 %lane, %warp_m, %warp_n, %sums, %a_m<16>, %b_m<8>;");
     text.line("and.b32 %lane, %thread, 31; shr.u32 %warp_m, %thread, 7;");
-    text.line("shr.u32 %warp_n, %thread, 5; and.b32 %warp_n, %warp_n, 3; mov.b32 %my_half, %warp_m;");
+    text.line("shr.u32 %warp_n, %thread, 5; and.b32 %warp_n, %warp_n, 3;");
     [&a, &b].iter().for_each(|side| side.start(&mut text));
-    sums(&mut text);
     (0..64).for_each(|i| text.line(neutral(ReduceKind::Sum, DType::F32, &format!("%c{i}"))));
     let start = text.take();
-    let [first, second, next] = ["first", "second", "next"].map(|tag| {
-        copy(&mut text, [&a, &b], tag);
-        text.take()
-    });
-    multiply(&mut text, [&a, &b], if problem.dtype == DType::F16 { "f16" } else { "bf16" });
-    let multiplied = text.take();
+    let ty = if problem.dtype == DType::F16 { "f16" } else { "bf16" };
+    let sides = [&a, &b];
+    let [first, second, next, multiplied] = if tables.is_empty() {
+        let copies = ["first", "second", "next"].map(|tag| {
+            copy(&mut text, sides, tag, buffers_bytes);
+            text.take()
+        });
+        (0..2).for_each(|step| multiply(&mut text, sides, step, ty));
+        let [first, second, next] = copies;
+        [first, second, next, text.take()]
+    } else {
+        gathered(&mut text, sides, &tables, ty)
+    };
+    sums(&mut text);
     for (i, j, pair) in products().flat_map(|(i, j)| [(i, j, 0), (i, j, 1)]) {
         let at = ((i * 16 + pair * 8) * GEOMETRY.pitch + j * 8) * 4;
         let c = (i * WIDE + j) * 4 + pair * 2;
@@ -47,7 +66,12 @@ pub(super) fn text(problem: &Problem<'_>) -> Result<String> {
     let put = text.take();
     let finish = frame::finish(&mut text, problem, &lowered, &GEOMETRY, put);
     Ok(text
-        .skeleton(include_str!("../../../kernels/matmul_mma.ptx"), "matmul_mma")
+        .skeleton(include_str!("../../../kernels/matmul_mma.ptx"), name)
+        .put("TILES_BYTES", buffers_bytes.max(SUMS_BYTES).to_string())
+        .put("BUFFERS_BYTES", buffers_bytes.to_string())
+        // A gathered operand takes a few registers more than two blocks leave.
+        .put("RESIDENT", if tables.is_empty() { "2" } else { "1" })
+        .put("PENDING", if tables.is_empty() { "1" } else { "0" })
         .put("PLACE", frame::place(&GEOMETRY))
         .put("OPERANDS", operands)
         .put("START", start)
@@ -65,44 +89,80 @@ fn products() -> impl Iterator<Item = (usize, usize)> {
 
 /// Where a thread's sums go in the half of the tile: rows of its group of four lanes, pairs of columns.
 fn sums(text: &mut Text) {
-    text.line("{ .reg .b32 %t_x, %t_y; mov.u32 %t_x, tiles; shr.u32 %t_y, %lane, 2;");
+    text.line("{ .reg .b32 %t_x, %t_y; mov.u32 %t_x, tiles; shr.u32 %t_y, %thread, 2; and.b32 %t_y, %t_y, 7;");
     text.line(format!("mad.lo.u32 %sums, %t_y, {}, %t_x;", GEOMETRY.pitch * 4));
-    text.line("mad.lo.u32 %sums, %warp_n, 128, %sums; and.b32 %t_y, %lane, 3; mad.lo.u32 %sums, %t_y, 8, %sums; }");
+    text.line("shr.u32 %t_y, %thread, 5; and.b32 %t_y, %t_y, 3; mad.lo.u32 %sums, %t_y, 128, %sums;");
+    text.line("and.b32 %t_y, %thread, 3; mad.lo.u32 %sums, %t_y, 8, %sums; }");
 }
 
-/// Asks for the next slice of both operands, if there is one, and counts it as a group in any case.
-fn copy(text: &mut Text, sides: [&Side; 2], tag: &str) {
+/// The pieces where an operand is gathered: loads of the next slice are under way while a step is multiplied.
+fn gathered(text: &mut Text, sides: [&Side; 2], tables: &Tables, ty: &str) -> [String; 4] {
+    let mut loads: Vec<(&Side, &Gather)> = Vec::new();
+    loads.extend(sides.into_iter().filter_map(|side| Some((side, side.gather.as_ref()?))));
+    text.declare("    .reg .b16 %loaded<16>;");
+    let turn = tables.start(text);
+    copy(text, sides, "first", 2 * BUFFER_BYTES);
+    for (side, gather) in &loads {
+        side.load(text, gather, &turn);
+        side.put(text);
+    }
+    let other = format!("xor.b32 %in, %in, {BUFFER_BYTES};");
+    text.line(&other);
+    let first = text.take();
+    // Buffers turn as the tables do.
+    let turn = tables.slice(text, "setp.eq.u32 %t_p, %in, 0;");
+    copy(text, sides, "next", 2 * BUFFER_BYTES);
+    let next = text.take();
+    for step in 0..2 {
+        // Of one operand the loads have both steps to arrive.
+        let under_way = loads.get(step);
+        if let Some((side, gather)) = under_way {
+            side.load(text, gather, &turn);
+        }
+        multiply(text, sides, step, ty);
+        let arrived = if loads.len() == 1 { loads.get(1 - step) } else { under_way };
+        if let Some((side, _)) = arrived {
+            side.put(text);
+        }
+    }
+    text.line(&other);
+    [first, String::new(), next, text.take()]
+}
+
+/// Asks for the next slice of the operands that are copied, if there is one, and counts it as a group in any case.
+fn copy(text: &mut Text, sides: [&Side; 2], tag: &str, buffers_bytes: usize) {
+    if sides.iter().all(|side| side.gather.is_some()) {
+        return;
+    }
     text.line("{ .reg .pred %t_p; .reg .b32 %t_x, %t_to;");
     text.line(format!("setp.le.s32 %t_p, %to_come, 0; @%t_p bra $asked_{tag};"));
-    for side in sides {
+    for side in sides.into_iter().filter(|side| side.gather.is_none()) {
         side.copy(text);
     }
     text.line("sub.s32 %to_come, %to_come, 32;");
-    text.line(format!(
-        "add.u32 %in, %in, {BUFFER_BYTES}; setp.eq.u32 %t_p, %in, {}; selp.b32 %in, 0, %in, %t_p;",
-        3 * BUFFER_BYTES
-    ));
+    if buffers_bytes > 2 * BUFFER_BYTES {
+        text.line(format!("add.u32 %in, %in, {BUFFER_BYTES}; setp.eq.u32 %t_p, %in, {buffers_bytes};"));
+        text.line("selp.b32 %in, 0, %in, %t_p;");
+    }
     text.push(&format!("$asked_{tag}:\n"));
     text.line("cp.async.commit_group; }");
 }
 
-/// Two steps of 16 along K: fragments by ldmatrix, then 4×4 products.
-fn multiply(text: &mut Text, [a, b]: [&Side; 2], ty: &str) {
-    for step in 0..2 {
-        (0..TALL).for_each(|i| a.fragment(text, step, i));
-        (0..WIDE / 2).for_each(|j| b.fragment(text, step, j));
-        for (i, j) in products() {
-            let c = (i * WIDE + j) * 4;
-            let list = |name: &str, from: usize, n: usize| {
-                (from..from + n).map(|k| format!("%{name}{k}")).collect::<Vec<_>>().join(", ")
-            };
-            text.line(format!(
-                "mma.sync.aligned.m16n8k16.row.col.f32.{ty}.{ty}.f32 {{{c}}}, {{{}}}, {{{}}}, {{{c}}};",
-                list("a_m", 4 * i, 4),
-                list("b_m", 2 * j, 2),
-                c = list("c", c, 4)
-            ));
-        }
+/// A step of 16 along K: fragments by ldmatrix, then 4×4 products.
+fn multiply(text: &mut Text, [a, b]: [&Side; 2], step: usize, ty: &str) {
+    (0..TALL).for_each(|i| a.fragment(text, step, i));
+    (0..WIDE / 2).for_each(|j| b.fragment(text, step, j));
+    for (i, j) in products() {
+        let c = (i * WIDE + j) * 4;
+        let list = |name: &str, from: usize, n: usize| {
+            (from..from + n).map(|k| format!("%{name}{k}")).collect::<Vec<_>>().join(", ")
+        };
+        text.line(format!(
+            "mma.sync.aligned.m16n8k16.row.col.f32.{ty}.{ty}.f32 {{{c}}}, {{{}}}, {{{}}}, {{{c}}};",
+            list("a_m", 4 * i, 4),
+            list("b_m", 2 * j, 2),
+            c = list("c", c, 4)
+        ));
     }
 }
 
@@ -110,13 +170,10 @@ fn multiply(text: &mut Text, [a, b]: [&Side; 2], ty: &str) {
 struct Side {
     name: &'static str,
     is_along_k: bool,
+    gather: Option<Gather>,
 }
 
 impl Side {
-    fn new(name: &'static str, is_along_k: bool) -> Self {
-        Self { name, is_along_k }
-    }
-
     fn is_a(&self) -> bool {
         self.name == "a"
     }
@@ -126,6 +183,9 @@ impl Side {
         let name = self.name;
         let (extent, first, strides, base) =
             if self.is_a() { ("%m", "%row0", 56, 0) } else { ("%n", "%column0", 72, BUFFER_BYTES / 2) };
+        if self.gather.is_some() {
+            return self.start_gathered(text, base);
+        }
         text.declare(&format!("    .reg .b32 %{name}_put, %{name}_k, %{name}_most0, %{name}_most1, %{name}_lane;"));
         text.declare(&format!("    .reg .b64 %{name}_second, %{name}_next;"));
         text.line("{ .reg .pred %t_p; .reg .b32 %t_o, %t_c, %t_x, %t_y; .reg .b64 %t_w, %t_s;");
@@ -159,6 +219,54 @@ impl Side {
         }
         text.line(format!("mov.u32 %t_x, tiles; add.u32 %t_x, %t_x, {base}; add.u32 %{name}_put, %{name}_put, %t_x;"));
         self.lane(text);
+        text.line("}");
+    }
+
+    /// What a thread gathers, two chunks of a slice: of one row of K if lanes go along the other axis, else of two rows.
+    fn start_gathered(&self, text: &mut Text, base: usize) {
+        let name = self.name;
+        text.declare(&format!("    .reg .b32 %{name}_put<2>, %{name}_lane;"));
+        text.line("{ .reg .pred %t_p; .reg .b32 %t_o, %t_c, %t_x, %t_y;");
+        text.line(format!(
+            "ld.param.u32 %t_x, [args+{}]; setp.ne.u32 %t_p, %t_x, 0;",
+            if self.is_a() { 88 } else { 96 }
+        ));
+        text.line("and.b32 %t_o, %thread, 127; shr.u32 %t_x, %thread, 2; selp.b32 %t_o, %t_o, %t_x, %t_p;");
+        text.line("shr.u32 %t_c, %thread, 7; and.b32 %t_x, %thread, 3; selp.b32 %t_c, %t_c, %t_x, %t_p;");
+        text.line("shr.u32 %t_x, %t_o, 1; and.b32 %t_x, %t_x, 3; xor.b32 %t_x, %t_x, %t_c; shl.b32 %t_x, %t_x, 4;");
+        text.line(format!("mad.lo.u32 %t_o, %t_o, 64, %t_x; mov.u32 %t_x, tiles; add.u32 %t_x, %t_x, {base};"));
+        text.line(format!("add.u32 %{name}_put0, %t_o, %t_x; xor.b32 %t_y, %t_o, 32; add.u32 %t_o, %t_o, 4096;"));
+        text.line(format!("selp.b32 %t_y, %t_y, %t_o, %t_p; add.u32 %{name}_put1, %t_y, %t_x;"));
+        self.lane(text);
+        text.line("}");
+    }
+
+    /// Loads a thread's two chunks.
+    fn load(&self, text: &mut Text, gather: &Gather, turn: &str) {
+        gather.open(text, turn);
+        for chunk in 0..2 {
+            gather.side(text);
+            for k in 0..CHUNK {
+                let to = format!("%loaded{}", chunk * CHUNK + k);
+                gather.element(text, k);
+                text.line(format!("mov.b16 {to}, 0; @%t_p ld.global.b16 {to}, [%t_at];"));
+            }
+            gather.step(text);
+        }
+        text.line("}");
+    }
+
+    /// Writes the chunks to the next buffer.
+    fn put(&self, text: &mut Text) {
+        text.line("{ .reg .b32 %t_to, %t_w<4>;");
+        for chunk in 0..2 {
+            for word in 0..4 {
+                let low = chunk * CHUNK + 2 * word;
+                text.line(format!("mov.b32 %t_w{word}, {{%loaded{low}, %loaded{}}};", low + 1));
+            }
+            text.line(format!("add.u32 %t_to, %{}_put{chunk}, %in;", self.name));
+            text.line("st.shared.v4.b32 [%t_to], {%t_w0, %t_w1, %t_w2, %t_w3};");
+        }
         text.line("}");
     }
 

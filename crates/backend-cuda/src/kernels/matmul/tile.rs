@@ -5,6 +5,7 @@ use tensor_core::op::ReduceKind;
 use tensor_core::{DType, Result};
 
 use super::frame::{self, Geometry, Problem};
+use super::gather::{Gather, Tables};
 use crate::emit::register_type;
 use crate::kernels::Text;
 use crate::kernels::reduce::neutral;
@@ -38,6 +39,7 @@ pub(super) fn text(problem: &Problem<'_>, g: &Geometry) -> Result<String> {
     let lowered = problem.lowered()?;
     let mut text = frame::begin();
     let operands = frame::operands(&mut text, problem);
+    let tables = Tables::new(&mut text, problem, g, 1);
     let wide = problem.dtype.compute();
     let ty = LowType::of(wide);
     let bytes = wide.size_bytes().max(4);
@@ -56,16 +58,23 @@ pub(super) fn text(problem: &Problem<'_>, g: &Geometry) -> Result<String> {
                 g: *g,
                 bytes,
                 dtype: problem.dtype,
+                gather: tables.of(name),
             });
     text.declare(&format!("    .reg .{} %c<64>, %x<8>, %y<8>;", register_type(ty)));
     for side in [&a, &b] {
         side.start(&mut text);
     }
+    let name = problem.kernel("matmul_tile", "conv_tile");
     threads(&mut text, g, bytes, &b);
     (0..EACH * EACH).for_each(|i| text.line(neutral(ReduceKind::Sum, wide, &format!("%c{i}"))));
     let start = text.take();
     let [first, next] = ["first", "next"].map(|tag| {
-        [&a, &b].iter().for_each(|side| side.fetch(&mut text, tag));
+        let turn = match tag {
+            "first" => tables.start(&mut text),
+            // Buffers turn as the tables do.
+            _ => tables.slice(&mut text, "setp.lt.s32 %t_p, %flip, 0;"),
+        };
+        [&a, &b].iter().for_each(|side| side.fetch(&mut text, tag, &turn));
         text.take()
     });
     [&a, &b].iter().for_each(|side| side.put(&mut text));
@@ -74,11 +83,12 @@ pub(super) fn text(problem: &Problem<'_>, g: &Geometry) -> Result<String> {
     let multiplied = text.take();
     put_sums(&mut text, g, ty, bytes);
     let put = text.take();
-    // Two blocks of 256 threads leave 128 registers; widening 16-bit floats takes a few more.
-    let is_two_resident = g.threads == 256 && problem.dtype.size_bytes() >= 4;
+    // Two blocks of 256 threads leave 128 registers; widening 16-bit floats takes a few more, two gathered operands 15.
+    let gathers_both = problem.a.walk.is_some() && problem.b.walk.is_some();
+    let is_two_resident = g.threads == 256 && problem.dtype.size_bytes() >= 4 && !gathers_both;
     let finish = frame::finish(&mut text, problem, &lowered, g, put);
     Ok(text
-        .skeleton(include_str!("../../../kernels/matmul_tile.ptx"), "matmul_tile")
+        .skeleton(include_str!("../../../kernels/matmul_tile.ptx"), name)
         .put("DEPTH", g.depth.to_string())
         .put("THREADS", g.threads.to_string())
         .put("RESIDENT", if is_two_resident { ".minnctapersm 2" } else { "" })
@@ -104,24 +114,22 @@ fn vector(bytes: usize) -> usize {
 
 /// Where a thread's rows and columns are: a warp has 4×8 threads, so that it reads few factors.
 fn threads(text: &mut Text, g: &Geometry, bytes: usize, b: &Side) {
-    let (across, v) = (g.columns / EACH, vector(bytes));
+    let v = vector(bytes);
     text.declare("    .reg .b32 %a_from, %b_from, %sums;");
-    // Thread → (ty, tx): lanes 8 wide, warps side by side.
+    place(text, g);
+    text.line(format!("mad.lo.u32 %a_from, %t_y, {}, %t_z;", v * bytes));
+    text.line(format!("mad.lo.u32 %b_from, %t_x, {}, %t_z; add.u32 %b_from, %b_from, {}; }}", v * bytes, b.shared));
+}
+
+/// Opens a scope with a thread's place (`%t_y`, `%t_x`) and the tiles' address `%t_z`: lanes 8 wide, warps side by side.
+fn place(text: &mut Text, g: &Geometry) {
+    let across = g.columns / EACH;
     text.line("{ .reg .b32 %t_lane, %t_warp, %t_x, %t_y, %t_z;");
     text.line("and.b32 %t_lane, %thread, 31; shr.u32 %t_warp, %thread, 5;");
-    let by_side = (across / 8).ilog2();
     text.line(format!("and.b32 %t_x, %t_warp, {}; shl.b32 %t_x, %t_x, 3;", across / 8 - 1));
     text.line("and.b32 %t_z, %t_lane, 7; add.u32 %t_x, %t_x, %t_z;");
-    text.line(format!("shr.u32 %t_y, %t_warp, {by_side}; shl.b32 %t_y, %t_y, 2;"));
-    text.line("shr.u32 %t_z, %t_lane, 3; add.u32 %t_y, %t_y, %t_z;");
-    text.line("mov.u32 %t_z, tiles;");
-    text.line(format!("mad.lo.u32 %a_from, %t_y, {}, %t_z;", v * bytes));
-    text.line(format!("mad.lo.u32 %b_from, %t_x, {}, %t_z; add.u32 %b_from, %b_from, {};", v * bytes, b.shared));
-    // Its half of the rows, and its first sum there.
-    text.line(format!("shr.u32 %my_half, %t_y, {};", (across / 2).ilog2()));
-    text.line(format!("and.b32 %t_y, %t_y, {};", across / 2 - 1));
-    text.line(format!("mad.lo.u32 %sums, %t_y, {}, %t_z;", v * g.pitch * bytes));
-    text.line(format!("mad.lo.u32 %sums, %t_x, {}, %sums; }}", v * bytes));
+    text.line(format!("shr.u32 %t_y, %t_warp, {}; shl.b32 %t_y, %t_y, 2;", (across / 8).ilog2()));
+    text.line("shr.u32 %t_z, %t_lane, 3; add.u32 %t_y, %t_y, %t_z; mov.u32 %t_z, tiles;");
 }
 
 /// The 8×8 products of every K of a slice.
@@ -148,6 +156,11 @@ fn multiply(text: &mut Text, g: &Geometry, ty: LowType, bytes: usize) {
 /// A thread's sums to the half of the tile in shared memory.
 fn put_sums(text: &mut Text, g: &Geometry, ty: LowType, bytes: usize) {
     let (v, groups) = (vector(bytes), EACH / vector(bytes));
+    // Its first sum in that half.
+    place(text, g);
+    text.line(format!("and.b32 %t_y, %t_y, {};", g.columns / EACH / 2 - 1));
+    text.line(format!("mad.lo.u32 %sums, %t_y, {}, %t_z;", v * g.pitch * bytes));
+    text.line(format!("mad.lo.u32 %sums, %t_x, {}, %sums; }}", v * bytes));
     for i in 0..EACH {
         let line = i / v * g.quarter + i % v;
         for group in 0..groups {
@@ -185,6 +198,7 @@ struct Side {
     g: Geometry,
     bytes: usize,
     dtype: DType,
+    gather: Option<Gather>,
 }
 
 impl Side {
@@ -213,6 +227,9 @@ impl Side {
         text.line(format!(
             "mad.lo.u32 %{name}_put, %{name}_put, {bytes}, %t_x; add.u32 %{name}_put, %{name}_put, {shared};"
         ));
+        if self.gather.is_some() {
+            return text.line("}");
+        }
         // Its address.
         text.line(format!(
             "add.u32 %t_o, %t_o, {first}; cvt.u64.u32 %t_w, %t_o; mad.lo.s64 %{name}, %t_w, %t_so, %{name};"
@@ -232,8 +249,11 @@ impl Side {
     }
 
     /// Loads a slice into registers: zeros beyond the edges.
-    fn fetch(&self, text: &mut Text, tag: &str) {
+    fn fetch(&self, text: &mut Text, tag: &str, turn: &str) {
         let Self { name, side, g, dtype, flag, steps, .. } = self;
+        if let Some(gather) = &self.gather {
+            return self.fetch_gathered(text, gather, turn);
+        }
         text.line("{ .reg .pred %t_p; .reg .b32 %t_in, %t_x, %t_dk; .reg .b64 %t_at, %t_step;");
         text.line(format!("mov.b32 %t_in, %{name}_inside; mov.b64 %t_at, %{name};"));
         text.line(format!("setp.ge.u32 %t_p, %left, {}; @%t_p bra $whole_{name}_{tag};", g.depth));
@@ -251,6 +271,18 @@ impl Side {
             text.line("add.s64 %t_at, %t_at, %t_step;");
         }
         text.line(format!("ld.param.u64 %t_step, [args+{}]; add.s64 %{name}, %{name}, %t_step; }}", steps + 8));
+    }
+
+    /// The same by the tables.
+    fn fetch_gathered(&self, text: &mut Text, gather: &Gather, turn: &str) {
+        gather.open(text, turn);
+        for i in 0..self.n_each() {
+            gather.side(text);
+            gather.element(text, 0);
+            text.line(load_if(self.dtype, "%t_p", &format!("%{}_x{i}", self.name), "%t_at"));
+            gather.step(text);
+        }
+        text.line("}");
     }
 
     /// Writes the slice to shared memory.
