@@ -5,6 +5,7 @@ use tensor_core::{
     Target, Tensor, UpdateRule,
 };
 
+use crate::batch::Window;
 use crate::host;
 use crate::kernels::{self, Context, block, moves, storage};
 
@@ -68,7 +69,18 @@ impl Backend for WgpuBackend {
                 let product = dtypes.clone().take(1).chain(dtypes.skip(2));
                 self.expressions("matmul", [&op.epilogue], product)
             }
-            Op::Concat(_) | Op::Pad(_) | Op::Copy | Op::Fill(_) | Op::Iota(_) => Support::Native,
+            Op::Scan(_) => self.computes(dtypes),
+            // Bits are moved and compared, which every adapter can.
+            Op::ArgReduce(_)
+            | Op::Gather(_)
+            | Op::Sort(_)
+            | Op::Concat(_)
+            | Op::Pad(_)
+            | Op::Copy
+            | Op::Fill(_)
+            | Op::Iota(_) => Support::Native,
+            // Integers of 64 bits are added as words.
+            Op::ScatterAdd(_) => self.computes(dtypes.take(1).filter(|&dtype| dtype != DType::I64)),
             Op::Random(op) => match op.distribution {
                 tensor_core::op::Distribution::Integer { .. } => Support::Native,
                 _ => self.computes([op.meta.dtype]),
@@ -76,17 +88,13 @@ impl Backend for WgpuBackend {
             Op::Softmax(op) => self.rows(&inputs[0], &[op.axis]),
             Op::Normalize(op) => self.rows(&inputs[0], &op.axes),
             Op::NormalizeGrad(op) => self.rows(&inputs[0], &op.axes),
-            Op::CrossEntropy(_) | Op::Attention(_) => Support::Decompose,
-            Op::ArgReduce(_)
-            | Op::Scan(_)
-            | Op::Conv(_)
+            Op::CrossEntropy(_) => self.computes([inputs[0].dtype]),
+            Op::Attention(_) => Support::Decompose,
+            Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)
             | Op::Pool(_)
             | Op::AvgPoolGrad(_)
-            | Op::Gather(_)
-            | Op::ScatterAdd(_)
-            | Op::Sort(_)
             | Op::Custom(_) => Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name())),
         }
     }
@@ -114,7 +122,8 @@ impl Backend for WgpuBackend {
         };
         let (begin, len_bytes) = (first / 4 * 4, x.len() * x.dtype().size_bytes());
         let read = (first - begin + len_bytes).next_multiple_of(4);
-        let bytes = self.cx.batch.read("download", from.buffer(), begin as u64, read as u64)?;
+        let part = Window { buffer: from.buffer(), offset: begin as u64, len_bytes: read as u64 };
+        let bytes = self.cx.status.read(&self.cx.batch, "download", part)?;
         host::read(&mut data, |to| {
             to.copy_from_slice(&bytes[first - begin..][..len_bytes]);
             Ok(())
@@ -128,6 +137,12 @@ impl Backend for WgpuBackend {
             Op::Map(op) => kernels::map::map(cx, op, inputs, outputs),
             Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
             Op::MatMul(op) => kernels::matmul::matmul(cx, op, inputs, &outputs[0]),
+            Op::ArgReduce(op) => kernels::extremum::arg_reduce(cx, op, inputs[0], &outputs[0]),
+            Op::Scan(op) => kernels::scan::scan(cx, op, inputs[0], &outputs[0]),
+            Op::Sort(op) => kernels::sort::sort(cx, op, inputs[0], outputs),
+            Op::Gather(op) => kernels::indexing::gather(cx, op, inputs, &outputs[0]),
+            Op::ScatterAdd(op) => kernels::indexing::scatter_add(cx, op, inputs, &outputs[0]),
+            Op::CrossEntropy(_) => kernels::cross_entropy::cross_entropy(cx, inputs, &outputs[0]),
             Op::Concat(op) => moves::concat(cx, op, inputs, &outputs[0]),
             Op::Pad(op) => moves::pad(cx, op, inputs[0], &outputs[0]),
             Op::Copy => moves::copy(cx, inputs[0]),
@@ -137,17 +152,11 @@ impl Backend for WgpuBackend {
             Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
             Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
-            Op::ArgReduce(_)
-            | Op::Scan(_)
-            | Op::Conv(_)
+            Op::Conv(_)
             | Op::ConvInputGrad(_)
             | Op::ConvWeightGrad(_)
             | Op::Pool(_)
             | Op::AvgPoolGrad(_)
-            | Op::Gather(_)
-            | Op::ScatterAdd(_)
-            | Op::Sort(_)
-            | Op::CrossEntropy(_)
             | Op::Attention(_)
             | Op::Custom(_) => unreachable!("invariant: core decomposes what supports() declines"),
         }
@@ -159,7 +168,8 @@ impl Backend for WgpuBackend {
 
     fn synchronize(&self) -> Result<()> {
         self.cx.batch.flush();
-        self.cx.gpu.wait("synchronize")
+        self.cx.gpu.wait("synchronize")?;
+        self.cx.status.check(&self.cx.batch)
     }
 
     fn memory(&self) -> Result<MemoryStatus> {

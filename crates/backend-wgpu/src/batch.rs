@@ -173,8 +173,9 @@ impl Batch {
         let descriptor =
             wgpu::BufferDescriptor { label: Some("upload"), size: size as u64, usage, mapped_at_creation: true };
         let staging = self.gpu.device.create_buffer(&descriptor);
-        if let Ok(mut mapped) = staging.get_mapped_range_mut(..bytes.len() as u64) {
-            mapped.copy_from_slice(bytes);
+        // Ranges are mapped in units of 4 bytes.
+        if let Ok(mut mapped) = staging.get_mapped_range_mut(..) {
+            mapped.slice(..bytes.len()).copy_from_slice(bytes);
         }
         staging.unmap();
         state.encoder(&self.gpu.device).copy_buffer_to_buffer(&staging, 0, to, 0, size as u64);
@@ -186,9 +187,9 @@ impl Batch {
         state.encoder(&self.gpu.device).copy_buffer_to_buffer(from, offset, to, to_offset, len_bytes);
     }
 
-    /// Records that a buffer's bytes become 0.
-    pub(crate) fn clear(&self, buffer: &wgpu::Buffer) {
-        self.state().encoder(&self.gpu.device).clear_buffer(buffer, 0, None);
+    /// Records that bytes of a buffer become 0; offset and length are multiples of 4.
+    pub(crate) fn clear(&self, buffer: &wgpu::Buffer, offset: u64, len_bytes: u64) {
+        self.state().encoder(&self.gpu.device).clear_buffer(buffer, offset, Some(len_bytes));
     }
 
     /// Submits what is recorded.
@@ -196,13 +197,17 @@ impl Batch {
         self.submit(&mut self.state());
     }
 
-    /// Reads bytes of a buffer once all work before is done: `offset` and the length are multiples of 4.
-    pub(crate) fn read(&self, op: &str, from: &wgpu::Buffer, offset: u64, len_bytes: u64) -> Result<Vec<u8>> {
+    /// Reads parts of buffers, one after the other, once all work before is done: offsets and lengths are multiples of 4.
+    pub(crate) fn read(&self, op: &str, parts: &[Window<'_>]) -> Result<Vec<u8>> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let descriptor =
-            wgpu::BufferDescriptor { label: Some("read"), size: len_bytes, usage, mapped_at_creation: false };
+        let size = parts.iter().map(|part| part.len_bytes).sum();
+        let descriptor = wgpu::BufferDescriptor { label: Some("read"), size, usage, mapped_at_creation: false };
         let staging = self.gpu.device.create_buffer(&descriptor);
-        self.copy(from, offset, &staging, 0, len_bytes);
+        let mut begin = 0;
+        for &Window { buffer, offset, len_bytes } in parts {
+            self.copy(buffer, offset, &staging, begin, len_bytes);
+            begin += len_bytes;
+        }
         self.flush();
         self.gpu.check(op)?;
         staging.map_async(wgpu::MapMode::Read, .., |_| {});

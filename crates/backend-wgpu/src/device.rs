@@ -11,6 +11,7 @@ use crate::gpu::{Gpu, now};
 use crate::kernels::Context;
 use crate::memory::Pool;
 use crate::pipeline::Pipelines;
+use crate::status::Status;
 
 /// The adapters that Vulkan, Metal and DX12 have, hardware first: discrete, integrated, virtual, then software. A GPU that
 /// several interfaces show counts once; the environment variable `WGPU_BACKEND` leaves some interfaces out (`vulkan`, `dx12`).
@@ -111,6 +112,7 @@ pub(crate) fn backend(adapter: &wgpu::Adapter, index: usize, is_modest: bool) ->
         is_hardware: found.device_type != wgpu::DeviceType::Cpu,
         accuracy: Accuracy { loose: true, flushes_subnormals: true },
     };
+    let status = Status::new(&gpu);
     let (pool, batch, pipelines) = (Pool::new(gpu.clone()), Batch::new(gpu.clone()), Pipelines::new(gpu.clone()));
-    Ok(WgpuBackend { info, cx: Context { gpu, pool, batch, pipelines } })
+    Ok(WgpuBackend { info, cx: Context { gpu, pool, batch, pipelines, status } })
 }

@@ -2,14 +2,20 @@
 
 pub(crate) mod context;
 pub(crate) mod create;
+pub(crate) mod cross_entropy;
+pub(crate) mod extremum;
+pub(crate) mod indexing;
 pub(crate) mod map;
 pub(crate) mod matmul;
 pub(crate) mod moves;
 pub(crate) mod normalize;
+pub(crate) mod order;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod rows;
+pub(crate) mod scan;
 pub(crate) mod softmax;
+pub(crate) mod sort;
 pub(crate) mod update;
 
 pub(crate) use context::{Context, block, storage};

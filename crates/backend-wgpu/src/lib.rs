@@ -18,6 +18,7 @@ mod kernels;
 mod memory;
 mod pipeline;
 mod shader;
+mod status;
 
 pub use batch::{Counts, counts};
 pub use device::{devices, modest};

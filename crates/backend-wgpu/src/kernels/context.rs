@@ -12,6 +12,7 @@ use crate::gpu::Gpu;
 use crate::memory::{Block, Pool};
 use crate::pipeline::{Key, Pipelines};
 use crate::shader::Finished;
+use crate::status::Status;
 
 /// Invocations of a group in kernels with one invocation per word.
 pub(crate) const GROUP: usize = 256;
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) pool: Arc<Pool>,
     pub(crate) batch: Batch,
     pub(crate) pipelines: Pipelines,
+    pub(crate) status: Status,
 }
 
 impl Context {

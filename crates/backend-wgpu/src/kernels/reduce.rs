@@ -125,7 +125,7 @@ pub(super) fn narrowed(cx: &Context, name: &'static str, x: Tensor, meta: &Meta)
 }
 
 /// Into how many segments rows are cut: by sizes alone, so that the order of the fold is fixed.
-fn segments(n_rows: usize, depth: usize, threads: usize) -> usize {
+pub(super) fn segments(n_rows: usize, depth: usize, threads: usize) -> usize {
     let least = depth.div_ceil(threads * MOST_ITERATIONS);
     if n_rows.saturating_mul(depth) < FEW_TERMS {
         return least.max(1);
