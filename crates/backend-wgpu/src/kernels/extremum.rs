@@ -125,6 +125,7 @@ impl Rows<'_> {
         };
         let shared = if threads > 1 { "var<workgroup> shared_best: array<vec3<u32>, 256>;" } else { "" };
         let entry = include_str!("../../shaders/rows.wgsl")
+            .replace("{{SUBGROUP}}", "")
             .replace("{{SHARED}}", shared)
             .replace(
                 "{{ROW}}",
