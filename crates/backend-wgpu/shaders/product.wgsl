@@ -8,8 +8,9 @@
 //
 // Dispatch: groups of 256, a tile each: part, batch, tile down, tile across. Shared memory: 2·16·(16·R + 1) words.
 // Bytes per element: each operand is read once per 16·R rows or columns of the other; the result is written once.
-// Ladder: a fold per row where a side has a few elements alone (the bandwidth of the other operand is all there is); tiles of
-// 32 (R = 2), so that small results fill the machine; tiles of 64 (R = 4): 16 multiplications per 8 reads of shared memory.
+// Ladder: an invocation per element (`product_each.wgsl`) where most of a tile would be idle; a fold per row (`rows.wgsl`) where
+// such operands lie along k; tiles of 32 (R = 2), so that small results fill the machine; tiles of 64 (R = 4): 16
+// multiplications per 8 reads of shared memory.
 var<workgroup> shared_a: array<{{T}}, {{SHARED}}>;
 var<workgroup> shared_b: array<{{T}}, {{SHARED}}>;
 
@@ -35,11 +36,10 @@ fn main(
 {{OWN}}
     let x = lane % 16u;
     let y = lane / 16u;
-    var sums: array<vec{{R}}<{{T}}>, {{R}}>;
     for (var step = base; step < end; step += {{STEP}}u) {
 {{LOADS}}
         workgroupBarrier();
-        for (var k = 0u; k < {{STEP}}u; k++) {
+        for (var k = 0u; k < {{STEP}}u; k += {{AT_ONCE}}u) {
             let at = k * {{PITCH}}u;
 {{PRODUCTS}}
         }
@@ -49,10 +49,12 @@ fn main(
         let row = first_row + y + i * 16u;
         if row < {{ROWS}} {
             let row_at = rows_to(row);
+{{ROW_SUMS}}
             for (var j = 0u; j < {{R}}u; j++) {
                 let column = first_column + x + j * 16u;
                 if column < {{COLUMNS}} {
                     let column_at = columns_to(column);
+{{OWN_SUM}}
 {{STORE}}
                 }
             }

@@ -69,6 +69,11 @@ impl Backend for WgpuBackend {
                 let product = dtypes.clone().take(1).chain(dtypes.skip(2));
                 self.expressions("matmul", [&op.epilogue], product)
             }
+            Op::Conv(op) => {
+                let product = dtypes.clone().take(1).chain(dtypes.skip(2));
+                self.expressions("conv", [&op.epilogue], product)
+            }
+            Op::ConvInputGrad(_) | Op::ConvWeightGrad(_) => self.computes(dtypes),
             Op::Scan(_) => self.computes(dtypes),
             // Bits are moved and compared, which every adapter can.
             Op::ArgReduce(_)
@@ -90,12 +95,9 @@ impl Backend for WgpuBackend {
             Op::NormalizeGrad(op) => self.rows(&inputs[0], &op.axes),
             Op::CrossEntropy(_) => self.computes([inputs[0].dtype]),
             Op::Attention(_) => Support::Decompose,
-            Op::Conv(_)
-            | Op::ConvInputGrad(_)
-            | Op::ConvWeightGrad(_)
-            | Op::Pool(_)
-            | Op::AvgPoolGrad(_)
-            | Op::Custom(_) => Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name())),
+            Op::Pool(_) | Op::AvgPoolGrad(_) | Op::Custom(_) => {
+                Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name()))
+            }
         }
     }
 
@@ -137,6 +139,9 @@ impl Backend for WgpuBackend {
             Op::Map(op) => kernels::map::map(cx, op, inputs, outputs),
             Op::Reduce(op) => kernels::reduce::reduce(cx, op, inputs, &outputs[0]),
             Op::MatMul(op) => kernels::matmul::matmul(cx, op, inputs, &outputs[0]),
+            Op::Conv(op) => kernels::conv::conv(cx, op, inputs, &outputs[0]),
+            Op::ConvInputGrad(op) => kernels::conv::input_grad(cx, op, inputs, &outputs[0]),
+            Op::ConvWeightGrad(op) => kernels::conv::weight_grad(cx, op, inputs, &outputs[0]),
             Op::ArgReduce(op) => kernels::extremum::arg_reduce(cx, op, inputs[0], &outputs[0]),
             Op::Scan(op) => kernels::scan::scan(cx, op, inputs[0], &outputs[0]),
             Op::Sort(op) => kernels::sort::sort(cx, op, inputs[0], outputs),
@@ -152,13 +157,9 @@ impl Backend for WgpuBackend {
             Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
             Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
-            Op::Conv(_)
-            | Op::ConvInputGrad(_)
-            | Op::ConvWeightGrad(_)
-            | Op::Pool(_)
-            | Op::AvgPoolGrad(_)
-            | Op::Attention(_)
-            | Op::Custom(_) => unreachable!("invariant: core decomposes what supports() declines"),
+            Op::Pool(_) | Op::AvgPoolGrad(_) | Op::Attention(_) | Op::Custom(_) => {
+                unreachable!("invariant: core decomposes what supports() declines")
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! One file per kernel: what it is given, how it is dispatched, and what is pasted into its skeleton.
 
 pub(crate) mod context;
+pub(crate) mod conv;
 pub(crate) mod create;
 pub(crate) mod cross_entropy;
 pub(crate) mod extremum;
