@@ -1,5 +1,6 @@
 //! The backend: what it supports, and the one match that sends each op to its kernel.
 
+use tensor_core::op::PoolKind;
 use tensor_core::{
     Backend, DType, DeviceInfo, Expr, HostData, HostView, MemoryStatus, Meta, Op, Result, Storage, Storages, Support,
     Target, Tensor, UpdateRule,
@@ -73,7 +74,15 @@ impl Backend for WgpuBackend {
                 let product = dtypes.clone().take(1).chain(dtypes.skip(2));
                 self.expressions("conv", [&op.epilogue], product)
             }
-            Op::ConvInputGrad(_) | Op::ConvWeightGrad(_) => self.computes(dtypes),
+            Op::ConvInputGrad(_) | Op::ConvWeightGrad(_) | Op::AvgPoolGrad(_) => self.computes(dtypes),
+            // The largest is found by its bits.
+            Op::Pool(op) => {
+                if op.kind == PoolKind::Max {
+                    Support::Native
+                } else {
+                    self.computes(dtypes)
+                }
+            }
             Op::Scan(_) => self.computes(dtypes),
             // Bits are moved and compared, which every adapter can.
             Op::ArgReduce(_)
@@ -95,9 +104,7 @@ impl Backend for WgpuBackend {
             Op::NormalizeGrad(op) => self.rows(&inputs[0], &op.axes),
             Op::CrossEntropy(_) => self.computes([inputs[0].dtype]),
             Op::Attention(_) => Support::Decompose,
-            Op::Pool(_) | Op::AvgPoolGrad(_) | Op::Custom(_) => {
-                Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name()))
-            }
+            Op::Custom(_) => Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name())),
         }
     }
 
@@ -148,6 +155,8 @@ impl Backend for WgpuBackend {
             Op::Gather(op) => kernels::indexing::gather(cx, op, inputs, &outputs[0]),
             Op::ScatterAdd(op) => kernels::indexing::scatter_add(cx, op, inputs, &outputs[0]),
             Op::CrossEntropy(_) => kernels::cross_entropy::cross_entropy(cx, inputs, &outputs[0]),
+            Op::Pool(op) => kernels::pool::pool(cx, op, inputs[0], outputs),
+            Op::AvgPoolGrad(op) => kernels::pool::avg_grad(cx, op, inputs[0], &outputs[0]),
             Op::Concat(op) => moves::concat(cx, op, inputs, &outputs[0]),
             Op::Pad(op) => moves::pad(cx, op, inputs[0], &outputs[0]),
             Op::Copy => moves::copy(cx, inputs[0]),
@@ -157,7 +166,7 @@ impl Backend for WgpuBackend {
             Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
             Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
-            Op::Pool(_) | Op::AvgPoolGrad(_) | Op::Attention(_) | Op::Custom(_) => {
+            Op::Attention(_) | Op::Custom(_) => {
                 unreachable!("invariant: core decomposes what supports() declines")
             }
         }

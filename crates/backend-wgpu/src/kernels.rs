@@ -11,6 +11,7 @@ pub(crate) mod matmul;
 pub(crate) mod moves;
 pub(crate) mod normalize;
 pub(crate) mod order;
+pub(crate) mod pool;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod rows;
