@@ -5,8 +5,8 @@ use tensor_core::{
     Tensor, UpdateRule,
 };
 
-use crate::host;
 use crate::kernels::{self, Context, address, copy, storage};
+use crate::{host, staging};
 
 /// Runs ops on one device.
 pub(crate) struct CudaBackend {
@@ -57,6 +57,11 @@ impl Backend for CudaBackend {
 
     fn upload(&self, data: HostView<'_>) -> Result<Storage> {
         let bytes = host::bytes(data.data);
+        if bytes.len() >= staging::LEAST_BYTES
+            && let Some(block) = self.cx.staging.upload(&self.cx.pool, &bytes)?
+        {
+            return Ok(storage(block));
+        }
         let block = self.cx.pool.take(bytes.len())?;
         if !bytes.is_empty() {
             self.cx.driver.upload(block.address(), &bytes)?;

@@ -16,6 +16,7 @@ use crate::kernels::Context;
 use crate::kernels::matmul::Choice;
 use crate::memory::Pool;
 use crate::module::Modules;
+use crate::staging::Staging;
 use crate::status::Status;
 
 /// What the labels of devices begin with.
@@ -123,6 +124,7 @@ fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool, m
         accuracy: Accuracy::default(),
     };
     let pool = Pool::new(&info.label, driver.clone(), is_pooling);
-    let modules = Modules::new(driver.clone());
-    Device::new(Arc::new(CudaBackend { info, cx: Context { driver, pool, modules, status: Status::new(), matmul } }))
+    let (modules, staging) = (Modules::new(driver.clone()), Staging::new(driver.clone()));
+    let cx = Context { driver, pool, staging, modules, status: Status::new(), matmul };
+    Device::new(Arc::new(CudaBackend { info, cx }))
 }

@@ -1,7 +1,8 @@
 //! The seam: every call of the backend to a device.
 //!
-//! Work is in order on one stream; only [`Driver::download`] and [`Driver::synchronize`] wait. Faults are latched: a launch
-//! that goes wrong is reported by the next call that waits, and by every call after it.
+//! Work is in order on the compute lane; what [`Driver::stage`] copies is in order on a lane of its own, and events order one
+//! after the other. Only [`Driver::download`] and [`Driver::synchronize`] wait. Faults are latched: a launch that goes wrong is
+//! reported by the next call that waits, and by every call after it.
 
 use tensor_core::Result;
 
@@ -32,6 +33,23 @@ pub struct Function(pub u64);
 
 /// An address in the device's memory.
 pub type Address = u64;
+
+/// What is in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Everything but what is staged.
+    Compute,
+    /// What is staged.
+    Copy,
+}
+
+/// A point of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event(pub u64);
+
+/// Memory of the host that the device reads by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pinned(pub u64);
 
 /// One launch.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +93,47 @@ pub trait Driver: Send + Sync {
         Ok(())
     }
 
+    /// Memory for [`Driver::stage`]; `None` without a copy lane.
+    fn pinned(&self, len_bytes: usize) -> Result<Option<Pinned>> {
+        let _ = len_bytes;
+        Ok(None)
+    }
+
+    /// Gives it back; no copy reads it any more.
+    fn free_pinned(&self, pinned: Pinned) -> Result<()> {
+        let _ = pinned;
+        Ok(())
+    }
+
+    /// Puts bytes into pinned memory, which no copy may be reading, and starts to copy them on the copy lane.
+    fn stage(&self, pinned: Pinned, to: Address, bytes: &[u8]) -> Result<()> {
+        let _ = pinned;
+        self.upload(to, bytes)
+    }
+
+    /// The point that a lane reaches after what it has been given so far.
+    fn record(&self, lane: Lane) -> Result<Event> {
+        let _ = lane;
+        Ok(Event(0))
+    }
+
+    /// Lets what a lane is given from now on wait for an event; the program goes on.
+    fn wait(&self, lane: Lane, event: Event) -> Result<()> {
+        let _ = (lane, event);
+        Ok(())
+    }
+
+    /// Whether the event's lane has come to it.
+    fn done(&self, event: Event) -> Result<bool> {
+        let _ = event;
+        Ok(true)
+    }
+
+    /// The event is not asked for again.
+    fn forget(&self, event: Event) {
+        let _ = event;
+    }
+
     /// Copies to the device; the host's bytes may change once it returns.
     fn upload(&self, to: Address, bytes: &[u8]) -> Result<()>;
 
@@ -87,6 +146,6 @@ pub trait Driver: Send + Sync {
     /// Starts a kernel.
     fn launch(&self, launch: Launch<'_>) -> Result<()>;
 
-    /// Waits for all work.
+    /// Waits for all work of both lanes.
     fn synchronize(&self) -> Result<()>;
 }

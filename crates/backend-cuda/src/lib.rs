@@ -17,6 +17,7 @@ mod kernels;
 mod memory;
 mod module;
 mod source;
+mod staging;
 mod status;
 
 #[cfg(feature = "emulator")]

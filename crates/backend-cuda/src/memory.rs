@@ -1,12 +1,14 @@
-//! The device's memory: freed blocks are kept by size and handed out again. Work is in order on one stream, so a block
-//! may be reused as soon as its owner is dropped.
+//! The device's memory: freed blocks are kept by size and handed out again. Work is in order on the compute lane, so a block
+//! may be reused as soon as its owner is dropped. Blocks that the copy lane fills are kept apart, each with the point of the
+//! compute lane at which it was dropped: the copy lane waits for that alone, and not for what is computed meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tensor_core::{Error, MemoryStatus, Result};
 
-use crate::driver::{Address, Driver};
+use crate::driver::{Address, Driver, Lane};
+use crate::staging::Mark;
 
 /// Every block is a multiple of this: a vector load never straddles two.
 const UNIT_BYTES: usize = 512;
@@ -17,18 +19,32 @@ pub(crate) struct Block {
     address: Address,
     /// What was asked for.
     len_bytes: usize,
+    /// Of one that the copy lane fills: what the compute lane has yet to wait for.
+    arrival: Option<Mutex<Option<Arc<Mark>>>>,
 }
 
 impl Block {
-    /// Where it begins.
+    /// Where it begins, for work of the compute lane: from the first time on the lane waits for what is copied there.
     pub(crate) fn address(&self) -> Address {
+        let arrival = self.arrival.as_ref();
+        let pending = arrival.and_then(|mark| mark.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(mark) = pending {
+            // A device that is lost reports it to whoever waits next.
+            let _ = mark.hold(Lane::Compute);
+        }
         self.address
+    }
+
+    /// The copy lane has been told to fill it, and will have at this point.
+    pub(crate) fn arrives(&mut self, mark: Arc<Mark>) {
+        self.arrival = Some(Mutex::new(Some(mark)));
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.pool.give_back(self.address, self.len_bytes);
+        let address = self.address();
+        self.pool.give_back(address, self.len_bytes, self.arrival.is_some());
     }
 }
 
@@ -46,6 +62,8 @@ pub(crate) struct Pool {
 struct State {
     /// Blocks kept for reuse, by size.
     free: BTreeMap<usize, Vec<Address>>,
+    /// Those for the copy lane, oldest first.
+    uploads: BTreeMap<usize, VecDeque<(Address, Arc<Mark>)>>,
     used_bytes: usize,
     cached_bytes: usize,
     peak_bytes: usize,
@@ -71,7 +89,7 @@ impl Pool {
     /// Out of memory, when neither what is kept nor the device nor the limit has room.
     pub(crate) fn take(self: &Arc<Self>, len_bytes: usize) -> Result<Block> {
         let size = self.rounded(len_bytes);
-        let block = |address| Block { pool: self.clone(), address, len_bytes };
+        let block = |address| Block { pool: self.clone(), address, len_bytes, arrival: None };
         {
             let mut state = self.state();
             if let Some(address) = state.free.get_mut(&size).and_then(Vec::pop) {
@@ -115,6 +133,33 @@ impl Pool {
         }
     }
 
+    /// A block that the copy lane may fill: what is done with it before is waited for there.
+    ///
+    /// # Errors
+    /// As [`Pool::take`].
+    pub(crate) fn take_for_upload(self: &Arc<Self>, len_bytes: usize) -> Result<Block> {
+        let size = self.rounded(len_bytes);
+        let kept = {
+            let mut state = self.state();
+            let kept = state.uploads.get_mut(&size).and_then(VecDeque::pop_front);
+            if kept.is_some() {
+                state.cached_bytes -= size;
+                state.note_used(size);
+            }
+            kept
+        };
+        let (mut block, dropped) = match kept {
+            Some((address, mark)) => {
+                self.driver.recycled(address, size)?;
+                (Block { pool: self.clone(), address, len_bytes, arrival: None }, mark)
+            }
+            None => (self.take(len_bytes)?, Mark::new(&self.driver, Lane::Compute)?),
+        };
+        block.arrival = Some(Mutex::default());
+        dropped.hold(Lane::Copy)?;
+        Ok(block)
+    }
+
     #[cold]
     fn out_of_memory(&self, request: usize, free: usize, limit: Option<usize>) -> Error {
         let limit = limit.map_or(String::new(), |limit| format!(", limit {}", MemoryStatus::in_units(limit)));
@@ -128,13 +173,17 @@ impl Pool {
         )
     }
 
-    fn give_back(&self, address: Address, len_bytes: usize) {
+    fn give_back(&self, address: Address, len_bytes: usize, is_upload: bool) {
         let size = self.rounded(len_bytes);
+        let dropped = if self.is_pooling && is_upload { Mark::new(&self.driver, Lane::Compute).ok() } else { None };
         let mut state = self.state();
         state.used_bytes -= size;
         if self.is_pooling {
             state.cached_bytes += size;
-            state.free.entry(size).or_default().push(address);
+            match dropped {
+                Some(mark) => state.uploads.entry(size).or_default().push_back((address, mark)),
+                None => state.free.entry(size).or_default().push(address),
+            }
         } else {
             drop(state);
             // A device that is lost reports it to whoever waits next.
@@ -144,12 +193,13 @@ impl Pool {
 
     /// Gives what is kept back to the device.
     pub(crate) fn release_cached(&self) -> Result<()> {
-        let free = {
+        let (free, uploads) = {
             let mut state = self.state();
             state.cached_bytes = 0;
-            std::mem::take(&mut state.free)
+            (std::mem::take(&mut state.free), std::mem::take(&mut state.uploads))
         };
-        free.into_values().flatten().try_for_each(|address| self.driver.free(address))
+        let uploads = uploads.into_values().flatten().map(|(address, _)| address);
+        free.into_values().flatten().chain(uploads).try_for_each(|address| self.driver.free(address))
     }
 
     pub(crate) fn status(&self) -> Result<MemoryStatus> {

@@ -39,6 +39,10 @@ fn try_out(device: &Device, say: &dyn Fn(String)) {
     said(large().and_then(|_| x.to_vec()));
     said(x.exp().and_then(|y| y.narrow(0, 0, 1)?.to_vec()));
     said(x.to_vec());
+    // Large enough for the copy lane, more often than there are buffers.
+    let uploads =
+        (0..6).map(|i| Tensor::from_vec(vec![i as f32; 20_000], [20_000], device)).collect::<Result<Vec<_>>>();
+    said(uploads.and_then(|all| all.iter().map(|x| x.narrow(0, 19_999, 1)?.item::<f32>()).collect()));
 }
 
 /// A library of this source, called libcuda.so, in the folder.
@@ -115,7 +119,7 @@ fn a_device_goes_on_after_what_it_can_survive() {
     let said_here = said(folder.path(), "works");
     assert_eq!(said_here[..2], start);
     assert!(said_here[2].starts_with("cuda:0: out of memory: request 40.0 MiB, free 2"), "{said_here:?}");
-    assert_eq!(said_here[3..], [values, "[0.0]", values]);
+    assert_eq!(said_here[3..], [values, "[0.0]", values, "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]"]);
 
     let refused = said(folder.path(), "refuse");
     let text = "PTX is refused: kernel map: CUDA_ERROR_INVALID_PTX (something went wrong): ptxas application ptx input, \

@@ -1,12 +1,13 @@
 //! The seam on the emulator.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ptx_emulator as emulator;
 use tensor_core::{Error, Result};
 
-use super::{Address, Driver, Function, Launch, Properties};
+use super::{Address, Driver, Event, Function, Lane, Launch, Pinned, Properties};
 
 /// A GPU that does not exist.
 pub(crate) struct Emulator {
@@ -19,6 +20,11 @@ pub(crate) struct Emulator {
 
 struct State {
     device: emulator::Device,
+    /// Pinned memory, and what is staged: the copy lane does nothing before somebody waits for it, as late as a device may.
+    pinned: Vec<Vec<u8>>,
+    staged: VecDeque<(Pinned, Address, usize)>,
+    /// How many copies the lane has made.
+    n_copied: u64,
     /// Modules with the kernel that each is used for.
     loaded: Vec<(emulator::Loaded, String)>,
 }
@@ -26,11 +32,26 @@ struct State {
 impl Emulator {
     pub(crate) fn new(label: &str, properties: Properties, options: emulator::Options, texts: Option<PathBuf>) -> Self {
         let device = emulator::Device::new(options);
-        Self { label: label.into(), properties, texts, state: Mutex::new(State { device, loaded: Vec::new() }) }
+        let (pinned, staged) = (Vec::new(), VecDeque::new());
+        let state = Mutex::new(State { device, pinned, staged, n_copied: 0, loaded: Vec::new() });
+        Self { label: label.into(), properties, texts, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the copy lane make its first so many copies.
+    fn advance(&self, n_copies: u64) -> Result<()> {
+        let state = &mut *self.state();
+        while state.n_copied < n_copies
+            && let Some((pinned, to, len_bytes)) = state.staged.pop_front()
+        {
+            state.n_copied += 1;
+            let bytes = &state.pinned[pinned.0 as usize][..len_bytes];
+            state.device.write_bytes(to, bytes).map_err(|e| self.lost(e))?;
+        }
+        Ok(())
     }
 
     /// A finding is a fault of a kernel: the device is lost, as hardware is.
@@ -90,6 +111,38 @@ impl Driver for Emulator {
         self.state().device.forget_bytes(address, len_bytes as u64).map_err(|e| self.lost(e))
     }
 
+    fn pinned(&self, len_bytes: usize) -> Result<Option<Pinned>> {
+        let mut state = self.state();
+        state.pinned.push(vec![0; len_bytes]);
+        Ok(Some(Pinned(state.pinned.len() as u64 - 1)))
+    }
+
+    fn free_pinned(&self, pinned: Pinned) -> Result<()> {
+        self.state().pinned[pinned.0 as usize] = Vec::new();
+        Ok(())
+    }
+
+    fn stage(&self, pinned: Pinned, to: Address, bytes: &[u8]) -> Result<()> {
+        let mut state = self.state();
+        state.pinned[pinned.0 as usize][..bytes.len()].copy_from_slice(bytes);
+        state.staged.push_back((pinned, to, bytes.len()));
+        Ok(())
+    }
+
+    /// The copies before it; the compute lane is always done.
+    fn record(&self, lane: Lane) -> Result<Event> {
+        let state = self.state();
+        Ok(Event(if lane == Lane::Copy { state.n_copied + state.staged.len() as u64 } else { 0 }))
+    }
+
+    fn wait(&self, lane: Lane, event: Event) -> Result<()> {
+        if lane == Lane::Compute { self.advance(event.0) } else { Ok(()) }
+    }
+
+    fn done(&self, event: Event) -> Result<bool> {
+        Ok(event.0 <= self.state().n_copied)
+    }
+
     fn upload(&self, to: Address, bytes: &[u8]) -> Result<()> {
         self.state().device.write_bytes(to, bytes).map_err(|e| self.lost(e))
     }
@@ -111,6 +164,7 @@ impl Driver for Emulator {
     }
 
     fn synchronize(&self) -> Result<()> {
+        self.advance(u64::MAX)?;
         self.state().device.synchronise().map_err(|e| self.lost(e))
     }
 }

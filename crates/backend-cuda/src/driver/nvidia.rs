@@ -7,16 +7,17 @@ use std::ptr;
 use cudarc::driver::{result, sys};
 use tensor_core::{Error, Result};
 
-use super::{Address, Driver, Function, Launch, Properties};
+use super::{Address, Driver, Event, Function, Lane, Launch, Pinned, Properties};
 use library::described;
 
 mod library;
 
-/// One GPU, with a stream on which all work is in order.
+/// One GPU, with a stream for each lane.
 pub(crate) struct Gpu {
     label: String,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    copies: sys::CUstream,
     properties: Properties,
 }
 
@@ -71,13 +72,21 @@ impl Gpu {
             is_hardware: true,
         };
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)?;
-        Ok(Self { label: format!("cuda:{index}"), context, stream, properties })
+        let copies = result::stream::create(result::stream::StreamKind::NonBlocking)?;
+        Ok(Self { label: format!("cuda:{index}"), context, stream, copies, properties })
     }
 
     /// Makes the context that of this thread.
     fn bind(&self) -> Result<()> {
         // SAFETY: the context is retained for the life of the process.
         unsafe { result::ctx::set_current(self.context) }.map_err(|e| self.error("bind the context", e))
+    }
+
+    fn lane(&self, lane: Lane) -> sys::CUstream {
+        match lane {
+            Lane::Compute => self.stream,
+            Lane::Copy => self.copies,
+        }
     }
 
     /// Lets launches of a kernel ask for all the shared memory that a block can have; without it 48 KiB are the limit.
@@ -168,6 +177,66 @@ impl Driver for Gpu {
         unsafe { result::free_async(address, self.stream) }.map_err(|e| self.error("free memory", e))
     }
 
+    fn pinned(&self, len_bytes: usize) -> Result<Option<Pinned>> {
+        self.bind()?;
+        // SAFETY: plain memory; nobody but `stage` writes it, and `free_pinned` frees it once.
+        let memory = unsafe { result::malloc_host(len_bytes, 0) }.map_err(|e| self.error("pin memory", e))?;
+        Ok(Some(Pinned(memory as u64)))
+    }
+
+    fn free_pinned(&self, pinned: Pinned) -> Result<()> {
+        self.bind()?;
+        // SAFETY: `pinned` gave it, and no copy reads it any more.
+        unsafe { result::free_host(pinned.0 as *mut c_void) }.map_err(|e| self.error("free pinned memory", e))
+    }
+
+    fn stage(&self, pinned: Pinned, to: Address, bytes: &[u8]) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the buffer is at least as long, nobody else has it, and its last copy is done.
+        let staged = unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), pinned.0 as *mut u8, bytes.len());
+            std::slice::from_raw_parts(pinned.0 as *const u8, bytes.len())
+        };
+        // SAFETY: the pool has a block of this size there; the buffer is kept until the copy's event is done.
+        unsafe { result::memcpy_htod_async(to, staged, self.copies) }.map_err(|e| self.error("upload", e))
+    }
+
+    fn record(&self, lane: Lane) -> Result<Event> {
+        self.bind()?;
+        let recorded = || {
+            let event = result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
+            // SAFETY: the event was just made, the stream lives as long as the process.
+            unsafe { result::event::record(event, self.lane(lane)) }?;
+            Ok(Event(event as u64))
+        };
+        recorded().map_err(|e| self.error("record an event", e))
+    }
+
+    fn wait(&self, lane: Lane, event: Event) -> Result<()> {
+        self.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: the event is not forgotten yet, the stream lives as long as the process.
+        unsafe { result::stream::wait_event(self.lane(lane), event.0 as sys::CUevent, flags) }
+            .map_err(|e| self.error("wait for an event", e))
+    }
+
+    fn done(&self, event: Event) -> Result<bool> {
+        self.bind()?;
+        // SAFETY: the event is not forgotten yet.
+        match unsafe { result::event::query(event.0 as sys::CUevent) } {
+            Ok(()) => Ok(true),
+            Err(e) if e.0 == sys::cudaError_enum::CUDA_ERROR_NOT_READY => Ok(false),
+            Err(e) => Err(self.error("ask for an event", e)),
+        }
+    }
+
+    fn forget(&self, event: Event) {
+        if self.bind().is_ok() {
+            // SAFETY: its last use. The driver keeps what lanes still wait for; of a lost device nothing is left to free.
+            let _ = unsafe { result::event::destroy(event.0 as sys::CUevent) };
+        }
+    }
+
     fn upload(&self, to: Address, bytes: &[u8]) -> Result<()> {
         self.bind()?;
         // SAFETY: the pool has a block of this size there. Pageable memory is staged before the call returns.
@@ -178,7 +247,8 @@ impl Driver for Gpu {
         self.bind()?;
         // SAFETY: the block is as large; the bytes stay borrowed until the stream has been waited for.
         unsafe { result::memcpy_dtoh_async(bytes, from, self.stream) }.map_err(|e| self.error("download", e))?;
-        self.synchronize()
+        // SAFETY: the stream lives as long as the process.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(|e| self.error("finish its work", e))
     }
 
     fn copy(&self, from: Address, to: Address, len_bytes: usize) -> Result<()> {
@@ -220,7 +290,10 @@ impl Driver for Gpu {
 
     fn synchronize(&self) -> Result<()> {
         self.bind()?;
-        // SAFETY: the stream lives as long as the process.
-        unsafe { result::stream::synchronize(self.stream) }.map_err(|e| self.error("finish its work", e))
+        // SAFETY: the streams live as long as the process.
+        [self.copies, self.stream]
+            .into_iter()
+            .try_for_each(|stream| unsafe { result::stream::synchronize(stream) })
+            .map_err(|e| self.error("finish its work", e))
     }
 }

@@ -9,6 +9,7 @@ use crate::args::Args;
 use crate::driver::{Address, Driver, Function, Launch};
 use crate::memory::{Block, Pool};
 use crate::module::Modules;
+use crate::staging::Staging;
 use crate::status::Status;
 
 /// Threads of a block in kernels with one thread per element.
@@ -18,6 +19,7 @@ pub(crate) const THREADS: u32 = 256;
 pub(crate) struct Context {
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) staging: Staging,
     pub(crate) modules: Modules,
     pub(crate) status: Status,
     /// How matrix products are made, where it is not left to the shape.

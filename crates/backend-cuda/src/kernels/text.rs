@@ -55,14 +55,19 @@ impl Text {
 
     /// Declares a register for a number of this type and loads the next slot into it.
     pub(crate) fn number(&mut self, ty: LowType, name: &str) {
-        self.register(emit::register_type(ty), name);
         let slot = self.slots.next();
+        self.number_from(ty, name, "param", &slot);
+    }
+
+    /// Declares a register for a number of this type and loads it from there.
+    pub(crate) fn number_from(&mut self, ty: LowType, name: &str, space: &str, from: &str) {
+        self.register(emit::register_type(ty), name);
         match ty {
             LowType::Bool => {
-                self.line(format!("{{ .reg .b32 %t_w; ld.param.u32 %t_w, {slot}; setp.ne.b32 {name}, %t_w, 0; }}"));
+                self.line(format!("{{ .reg .b32 %t_w; ld.{space}.u32 %t_w, {from}; setp.ne.b32 {name}, %t_w, 0; }}"));
             }
             LowType::F32 | LowType::F64 | LowType::I32 | LowType::I64 => {
-                self.line(format!("ld.param.{} {name}, {slot};", emit::register_type(ty)));
+                self.line(format!("ld.{space}.{} {name}, {from};", emit::register_type(ty)));
             }
         }
     }

@@ -87,7 +87,11 @@ fn run(cx: &Context, rule: &UpdateRule, group: &Group<'_>) -> Result<()> {
     let codes = rule.outputs.iter().map(|expr| expr.code.id());
     let key = Key::new("update", codes.chain(dtypes.iter().map(|&d| d as u64)).chain([lanes as u64]));
     let function = cx.modules.get(key, || text(rule, dtypes, lanes))?;
-    let (mut table, mut n_blocks, mut largest) = (Vec::<u64>::new(), 0, 0);
+    // The numbers change from step to step, the launch does not.
+    let mut numbers = Args::default();
+    push_numbers(&mut numbers, "update", &rule.outputs, dtypes)?;
+    let mut table: Vec<u64> = bytemuck::cast_slice(numbers.bytes()).to_vec();
+    let (mut n_blocks, mut largest) = (0, 0);
     for operands in &group.targets {
         let n = operands[0].len();
         table.extend([n_blocks as u64, n as u64]);
@@ -101,7 +105,6 @@ fn run(cx: &Context, rule: &UpdateRule, group: &Group<'_>) -> Result<()> {
     let mut args = Args::default();
     args.push(block.address());
     args.push(group.targets.len() as u64);
-    push_numbers(&mut args, "update", &rule.outputs, dtypes)?;
     cx.launch_blocks("update", function, largest, [n_blocks as u32, 1, 1], [THREADS, 1, 1], 0, &args)
 }
 
@@ -110,9 +113,10 @@ fn text(rule: &UpdateRule, dtypes: &[DType], lanes: usize) -> Result<String> {
     let mut kernel = Text::default();
     let _ = (kernel.slots.next(), kernel.slots.next());
     let numbers = names("number", lowered.params.len());
-    for (register, param) in numbers.iter().zip(&lowered.params) {
-        kernel.number(LowType::of(param.dtype), register);
+    for (i, (register, param)) in numbers.iter().zip(&lowered.params).enumerate() {
+        kernel.number_from(LowType::of(param.dtype), register, "global", &format!("[%table+{}]", 8 * i));
     }
+    kernel.line(format!("add.s64 %table, %table, {};", 8 * numbers.len()));
     let start = kernel.take();
     let from = names("from", dtypes.len());
     for (k, register) in from.iter().enumerate() {

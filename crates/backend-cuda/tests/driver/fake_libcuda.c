@@ -10,7 +10,7 @@ void *memcpy(void *, const void *, size);
 char *strcpy(char *, const char *);
 int strcmp(const char *, const char *);
 
-enum { TOTAL = 64 << 20, HEADER = 256, OUT_OF_MEMORY = 2, INVALID_VALUE = 1, INVALID_PTX = 218, ILLEGAL_ADDRESS = 700 };
+enum { TOTAL = 64 << 20, HEADER = 256, OUT_OF_MEMORY = 2, INVALID_VALUE = 1, INVALID_PTX = 218, ILLEGAL_ADDRESS = 700, NOT_READY = 600 };
 
 static size used;
 static int launched;
@@ -37,6 +37,14 @@ int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = &us
 int cuCtxSetCurrent(void *context) { return context == &used ? 0 : INVALID_VALUE; }
 int cuStreamCreate(void **stream, unsigned flags) { return *stream = &launched, 0; }
 int cuStreamSynchronize(void *stream) { return is("fault") && launched ? ILLEGAL_ADDRESS : 0; }
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return event ? 0 : INVALID_VALUE; }
+/* An event is done when it is asked for the second time. */
+int cuEventCreate(void **event, unsigned flags) { return *event = calloc(1, sizeof(int)), flags == 2 ? 0 : INVALID_VALUE; }
+int cuEventRecord(void *event, void *stream) { return *(int *)event = 1, 0; }
+int cuEventQuery(void *event) { return (*(int *)event)-- > 0 ? NOT_READY : 0; }
+int cuEventDestroy_v2(void *event) { return free(event), 0; }
+int cuMemHostAlloc(void **at, size bytes, unsigned flags) { return *at = calloc(1, bytes), 0; }
+int cuMemFreeHost(void *at) { return free(at), 0; }
 int cuModuleLoadDataEx(void **module, const void *text, unsigned n, int *options, void **values) {
     if (is("refuse")) {
         strcpy(values[0], "ptxas application ptx input, line 7; error : Unknown symbol 'x'\n");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backend_cuda::driver::{Address, Driver, Function, Launch, Properties};
+use backend_cuda::driver::{Address, Driver, Event, Function, Lane, Launch, Pinned, Properties};
 use tensor_core::Result;
 
 /// Counts calls by name and passes them on.
@@ -61,6 +61,34 @@ impl Driver for Watched {
 
     fn recycled(&self, address: Address, len_bytes: usize) -> Result<()> {
         self.inner.recycled(address, len_bytes)
+    }
+
+    fn pinned(&self, len_bytes: usize) -> Result<Option<Pinned>> {
+        self.note("pinned").pinned(len_bytes)
+    }
+
+    fn free_pinned(&self, pinned: Pinned) -> Result<()> {
+        self.note("free_pinned").free_pinned(pinned)
+    }
+
+    fn stage(&self, pinned: Pinned, to: Address, bytes: &[u8]) -> Result<()> {
+        self.note("stage").stage(pinned, to, bytes)
+    }
+
+    fn record(&self, lane: Lane) -> Result<Event> {
+        self.note("record").record(lane)
+    }
+
+    fn wait(&self, lane: Lane, event: Event) -> Result<()> {
+        self.note("wait").wait(lane, event)
+    }
+
+    fn done(&self, event: Event) -> Result<bool> {
+        self.inner.done(event)
+    }
+
+    fn forget(&self, event: Event) {
+        self.inner.forget(event);
     }
 
     fn upload(&self, to: Address, bytes: &[u8]) -> Result<()> {
