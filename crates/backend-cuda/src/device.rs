@@ -44,7 +44,7 @@ pub struct Emulated {
     pub memory_bytes: u64,
     /// Whether freed memory is handed out again. Without it the emulator sees every access out of bounds.
     pub pooling: bool,
-    /// How matrix products are made; by shape, dtype and layout if not given.
+    /// How matrix products and convolutions are made; by shape, dtype and layout if not given.
     pub matmul: Option<Choice>,
     /// A folder that takes the text of every kernel, for an assembler to look at.
     pub texts: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Matrix products as a ladder of kernels, chosen by shape, dtype and layout alone.
+//! Matrix products, and convolutions as such (conv.rs), by a ladder of kernels, chosen by shape, dtype and layout alone.
 //!
 //! | product | kernel |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | everything else | tiles in registers (`matmul_tile.ptx`) of 128×128, f64 and i64 and below 96 tiles 64×64 |
 //! | below 64 tiles with K of 512 and more | parts of K in blocks of their own, then their sum (`matmul_parts`) |
 //!
+//! A convolution takes tensor cores from 2²² multiply-adds on, and is a reduction with 4 rows or columns and fewer.
 //! Neither the machine nor the launch decides: the same product has the same bits on every device of one generation.
 
 pub(crate) mod conv;

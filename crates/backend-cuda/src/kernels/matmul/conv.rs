@@ -6,6 +6,7 @@
 //! | `conv_input_grad` | channels in | images, positions that share their taps | channels out, those taps |
 //! | `conv_weight_grad` | channels out | channels in, taps | images, positions |
 //!
+//! Large images under a kernel of one tap are matrices as they are, and one more axis of the batch.
 //! With a stride, positions of the input that leave the same rest share their taps: a product for each such residue. Small
 //! problems, few channels (depthwise convolutions among them) and many residues are reductions, as is what the tables of
 //! windows have no room for.
@@ -254,6 +255,13 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
+    /// Whether its images, of a tile's width and more, are matrices as they are: those of kernels of one tap.
+    fn is_plain_by_image(&self) -> bool {
+        let is_inside = Walk::new(&self.outer, &self.k, &self.coordinates).is_inside();
+        let [(n, _), positions @ ..] = &self.outer[..] else { return false };
+        *n > 1 && is_inside && count(positions) >= 128 && Walk::new(positions, &self.k, &[]).strides().is_some()
+    }
+
     fn operand(&self) -> Operand {
         let bytes = self.offset * self.x.dtype().size_bytes() as isize;
         let address = address(self.x).wrapping_add_signed(bytes as i64);
@@ -270,18 +278,27 @@ impl Side<'_> {
 fn problem<'a>(
     name: &'static str,
     a: Side<'_>,
-    b: Side<'_>,
+    mut b: Side<'_>,
     strides: &[Strides],
     to: impl Fn(&Strides) -> [Axes; 3],
 ) -> Problem<'a> {
-    let places: SmallVec<[[Axes; 3]; 2]> = strides.iter().map(to).collect();
+    let mut places: SmallVec<[[Axes; 3]; 2]> = strides.iter().map(to).collect();
+    let mut groups: SmallVec<[Strides; 4]> = smallvec![smallvec![a.group], smallvec![b.group]];
+    if b.is_plain_by_image() {
+        let (_, image) = b.outer.remove(0);
+        b.coordinates.clear();
+        groups[0].push(0);
+        groups[1].push(image);
+        for [matrices, _, columns] in &mut places {
+            matrices.push(columns.remove(0));
+        }
+    }
     let dims = |i: usize| places[0][i].iter().map(|axis| axis.0).collect::<Dims>();
     let plan =
         |i: usize| Plan::of(&dims(i), places.iter().map(|axes| axes[i].iter().map(|axis| axis.1).collect()).collect());
-    let n = |axes: &Axes| axes.iter().map(|axis| axis.0).product();
     Problem {
         name,
-        size: [n(&a.outer), n(&b.outer), n(&a.k)],
+        size: [count(&a.outer), count(&b.outer), count(&a.k)],
         a: a.operand(),
         b: b.operand(),
         dtype: a.x.dtype(),
@@ -289,11 +306,15 @@ fn problem<'a>(
         result: a.x.dtype(),
         epilogue: Expr::identity(),
         extra: &[],
-        batch: Plan::of(&dims(0), smallvec![smallvec![a.group], smallvec![b.group]]),
+        batch: Plan::of(&dims(0), groups),
         matrices: plan(0),
         rows: plan(1),
         columns: plan(2),
     }
+}
+
+fn count(axes: &[(usize, isize)]) -> usize {
+    axes.iter().map(|axis| axis.0).product()
 }
 
 /// The products whose elements, from these on, make up the result; nothing if it is better reduced.

@@ -70,6 +70,11 @@ impl Walk {
         is_plain.then(|| [&self.outer, &self.k].map(|plan| plan.strides[0][0]))
     }
 
+    /// Whether no coordinate leads outside.
+    pub(super) fn is_inside(&self) -> bool {
+        self.edges.is_empty()
+    }
+
     /// Whether threads side by side read neighbours along K.
     pub(super) fn is_along_k(&self) -> bool {
         let inner = |plan: &Plan| {
