@@ -171,6 +171,30 @@ fn sizes_at_the_edges_of_tiles() -> Result<()> {
     Ok(())
 }
 
+/// What the shape chooses, up to tensor cores and sums in parts, gives what reductions give.
+#[test]
+fn the_shape_chooses() -> Result<()> {
+    let case = Case { n: 3, groups: 1, channels: [32, 40], axes: vec![[12, 3, 1, 1, 1, 1], [12, 3, 1, 1, 1, 1]] };
+    let [xs, ws, ys] = case.shapes();
+    let conv = case.conv();
+    let ops = [
+        (Op::Conv(conv.clone()), [&xs, &ws]),
+        (Op::ConvInputGrad(ConvInputGrad { conv: conv.clone(), spatial: Dims::from_slice(&xs[2..]) }), [&ys, &ws]),
+        (Op::ConvWeightGrad(ConvWeightGrad { conv, kernel: Dims::from_slice(&ws[2..]) }), [&xs, &ys]),
+    ];
+    for (op, dims) in &ops {
+        for dtype in [DType::F32, DType::F16] {
+            let by = |device: &Device| -> Result<Vec<f64>> {
+                let x = |i: usize| Tensor::from_vec(integers(dims[i], i), &dims[i][..], device)?.cast(dtype);
+                execute(op, &[&x(0)?, &x(1)?])?.remove(0).cast(DType::F64)?.to_vec()
+            };
+            let found = by(&emulated(&Emulated::default()))?;
+            assert_eq!(found, by(&device(Rung::Reduce, 1))?, "{dtype} {op:?}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn epilogues_run_on_the_tile() -> Result<()> {
     for (rung, parts) in LADDER.into_iter().flat_map(|rung| [(rung, 1), (rung, 3)]) {
