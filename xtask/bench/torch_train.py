@@ -1,6 +1,6 @@
-"""Training steps of six networks in PyTorch on the CPU, to set ours beside: one line of JSON per workload.
+"""Training steps of six networks in PyTorch, to set ours beside: one line of JSON per workload.
 
-    python torch_train.py [--threads 2] [WORKLOAD ...]
+    python torch_train.py [--device cpu] [--threads 2] [WORKLOAD ...]
 
 `benches/training` has the same six, with the same protocol: rows are reshuffled every epoch and an incomplete batch is
 dropped; a step gathers its rows, then runs forward, loss, backward and Adam, and reads the loss. After ten steps of
@@ -111,7 +111,7 @@ class Gpt(nn.Module):
         self.head = nn.Sequential(*blocks, nn.LayerNorm(width), nn.Linear(width, vocabulary))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.token(tokens) + self.position(torch.arange(tokens.shape[1])))
+        return self.head(self.token(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device)))
 
 
 def gpt() -> Workload:
@@ -128,12 +128,15 @@ def batches(n_rows: int, batch_size: int) -> Iterator[Tensor]:
         yield from torch.randperm(n_rows)[: n_rows // batch_size * batch_size].split(batch_size)
 
 
-def measure(workload: Workload) -> list[float]:
+def measure(workload: Workload, device: str, max_seconds: float) -> list[float]:
     """The seconds that single steps took, after the warm-up."""
+    workload.net.to(device)
+    workload.inputs, workload.targets = workload.inputs.to(device), workload.targets.to(device)
     optimizer = torch.optim.Adam(workload.net.parameters(), lr=1e-3)
     rows = batches(len(workload.inputs), workload.batch_size)
 
     def step(batch: Tensor) -> float:
+        batch = batch.to(device)
         inputs, targets = workload.inputs[batch], workload.targets[batch]
         optimizer.zero_grad()
         loss = workload.loss(workload.net(inputs), targets)
@@ -152,7 +155,7 @@ def measure(workload: Workload) -> list[float]:
         stop = time.perf_counter()
         times.append(stop - start)
         elapsed = stop - begin
-        if elapsed >= MAX_SECONDS or (elapsed >= MIN_SECONDS and len(times) >= MIN_STEPS):
+        if elapsed >= max_seconds or (elapsed >= min(MIN_SECONDS, max_seconds / 2) and len(times) >= MIN_STEPS):
             return times
 
 
@@ -160,14 +163,18 @@ def main() -> None:
     workloads = {make.__name__: make for make in (seed, mlp256, mlp1024, lenet, cnn, gpt)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--max-seconds", type=float, default=MAX_SECONDS)
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(workloads))
     args = parser.parse_args()
     if unknown := set(args.workloads) - set(workloads):
         parser.error(f"unknown workload: {', '.join(sorted(unknown))}")
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
     for name in args.workloads or workloads:
-        microseconds = [round(t * 1e6, 1) for t in measure(workloads[name]())]
+        microseconds = [round(t * 1e6, 1) for t in measure(workloads[name](), args.device, args.max_seconds)]
         result = {
             "impl": "torch",
             "workload": name,

@@ -3,10 +3,9 @@
 //! Six training workloads (`benches/training` has ours, `xtask/bench/torch_train.py` the same six in PyTorch), each in
 //! a process of its own, ours and PyTorch's in turn, so that both see the same machine at nearly the same time.
 
-use crate::process::{self, Result, cargo, root};
+use crate::process::{self, Result, root};
 use crate::setup;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::process::Command;
 
 const WORKLOADS: [&str; 6] = ["seed", "mlp256", "mlp1024", "lenet", "cnn", "gpt"];
@@ -56,7 +55,7 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> Result {
-    let ours = build()?;
+    let ours = process::build(&["--release", "-p", "training"])?;
     let compare = !args.quick && setup::has_torch();
     if !args.quick {
         if !compare {
@@ -103,19 +102,6 @@ impl Row {
         let ours_peak_bytes = our_runs.iter().filter_map(|run| run.peak_bytes).max();
         Self { name, ours_us, torch_us, ratio, ours_peak_bytes, ours, torch }
     }
-}
-
-/// Builds our program and says where it is.
-fn build() -> Result<PathBuf> {
-    #[derive(Deserialize)]
-    struct Message {
-        executable: Option<PathBuf>,
-    }
-    eprintln!("$ cargo build --release -p training");
-    let args = ["build", "--release", "-p", "training", "--message-format", "json-render-diagnostics"];
-    let messages = process::output(&mut cargo(args))?;
-    let mut built = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
-    built.next_back().ok_or_else(|| "cargo built no `training` program".into())
 }
 
 /// Runs one side of one workload; the last line it prints is its result.

@@ -11,7 +11,7 @@ const STEPS: &[(&str, &[&str])] = &[
         "clippy",
         &[
             "clippy --workspace --all-targets -- -D warnings",
-            "clippy -p backend-cuda -p cuda-custom-kernel -p digits --all-targets --features backend-cuda/emulator,cuda-custom-kernel/emulator,digits/emulator -- -D warnings",
+            "clippy -p backend-cuda -p gpu-check -p cuda-custom-kernel -p digits --all-targets --features backend-cuda/emulator,gpu-check/emulator,cuda-custom-kernel/emulator,digits/emulator -- -D warnings",
         ],
     ),
     ("test", &["xtask test"]),

@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod docs;
+mod gpu_check;
 mod parity;
 mod process;
 mod ptx;
@@ -23,6 +24,7 @@ enum Command {
     Bench(bench::Args),
     Ci(ci::Args),
     Docs(docs::Args),
+    GpuCheck(gpu_check::Args),
     Parity(parity::Args),
     Ptx(ptx::Args),
     Setup(setup::Args),
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args).map(done),
         Command::Ci(args) => ci::run(&args).map(done),
         Command::Docs(args) => docs::run(&args).map(done),
+        Command::GpuCheck(args) => gpu_check::run(&args).map(done),
         Command::Parity(args) => parity::run(&args),
         Command::Ptx(args) => ptx::run(&args).map(done),
         Command::Setup(args) => setup::run(&args).map(done),

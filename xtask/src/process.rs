@@ -1,8 +1,9 @@
 //! Running other programs: each command is printed first, and one that fails is an error.
 
+use serde::Deserialize;
 use std::error::Error;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What every command of xtask returns.
@@ -45,6 +46,19 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         return Err(format!("`{line}` failed: {}", output.status).into());
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Builds a program with cargo and says where it is.
+pub(crate) fn build(options: &[&str]) -> Result<PathBuf> {
+    #[derive(Deserialize)]
+    struct Message {
+        executable: Option<PathBuf>,
+    }
+    eprintln!("$ cargo build {}", options.join(" "));
+    let format = ["--message-format", "json-render-diagnostics"];
+    let messages = output(&mut cargo([&["build"], options, &format].concat()))?;
+    let mut built = messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok()?.executable);
+    built.next_back().ok_or_else(|| format!("`cargo build {}` built no program", options.join(" ")).into())
 }
 
 /// Whether the command runs and succeeds; what it prints is dropped.

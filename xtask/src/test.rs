@@ -4,8 +4,12 @@ use crate::process::{self, Result, cargo};
 use crate::{setup, workspace};
 
 /// What is tested a second time with the CUDA kernels emulated: packages with a feature `emulator`, and their targets.
-const EMULATED: [(&str, &str); 3] =
-    [("backend-cuda", "--all-targets"), ("cuda-custom-kernel", "--test=emulated"), ("digits", "--test=emulated")];
+const EMULATED: [(&str, &str); 4] = [
+    ("backend-cuda", "--all-targets"),
+    ("gpu-check", "--all-targets"),
+    ("cuda-custom-kernel", "--test=emulated"),
+    ("digits", "--test=emulated"),
+];
 
 /// Run all tests of the workspace, doc tests too, and those of the CUDA kernels on the emulator
 ///

@@ -4,13 +4,9 @@
 
 #![forbid(unsafe_code)]
 
-mod gpt;
-mod measure;
-mod workloads;
-
 use clap::Parser;
 use consort::prelude::*;
-use measure::Protocol;
+use training::Protocol;
 
 /// Time single training steps of six networks: one line of JSON each
 #[derive(Parser)]
@@ -20,7 +16,7 @@ struct Args {
     quick: bool,
 
     /// Which networks; all six when none is named
-    #[arg(value_name = "WORKLOAD", value_parser = clap::builder::PossibleValuesParser::new(workloads::names()))]
+    #[arg(value_name = "WORKLOAD", value_parser = clap::builder::PossibleValuesParser::new(training::names()))]
     workloads: Vec<String>,
 }
 
@@ -28,7 +24,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     let protocol = if args.quick { Protocol::QUICK } else { Protocol::FULL };
     let device = consort::device::cpu();
-    for (name, run) in workloads::WORKLOADS {
+    for (name, run) in training::WORKLOADS {
         if !args.workloads.is_empty() && !args.workloads.iter().any(|wanted| wanted == name) {
             continue;
         }

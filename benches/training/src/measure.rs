@@ -5,7 +5,7 @@ use consort::prelude::*;
 use std::time::{Duration, Instant};
 
 /// How many steps are run and timed.
-pub(crate) struct Protocol {
+pub struct Protocol {
     warm_up_steps: usize,
     min_steps: usize,
     min_time: Duration,
@@ -14,11 +14,19 @@ pub(crate) struct Protocol {
 
 impl Protocol {
     /// What figures are published from.
-    pub(crate) const FULL: Self =
+    pub const FULL: Self =
         Self { warm_up_steps: 10, min_steps: 60, min_time: Duration::from_secs(3), max_time: Duration::from_secs(20) };
 
+    /// For a GPU, whose steps are short, in a program that has little time.
+    pub const BRIEF: Self = Self {
+        warm_up_steps: 20,
+        min_steps: 60,
+        min_time: Duration::from_millis(800),
+        max_time: Duration::from_secs(5),
+    };
+
     /// One step: it runs.
-    pub(crate) const QUICK: Self =
+    pub const QUICK: Self =
         Self { warm_up_steps: 0, min_steps: 1, min_time: Duration::ZERO, max_time: Duration::from_secs(20) };
 }
 

@@ -6,13 +6,14 @@ use consort::nn;
 use consort::prelude::*;
 
 /// Trains one workload and says how many microseconds each timed step took.
-type Run = fn(&Device, &Protocol) -> Result<Vec<f64>>;
+pub type Run = fn(&Device, &Protocol) -> Result<Vec<f64>>;
 
 /// Every workload by name.
-pub(crate) const WORKLOADS: &[(&str, Run)] =
+pub const WORKLOADS: &[(&str, Run)] =
     &[("seed", seed), ("mlp256", mlp256), ("mlp1024", mlp1024), ("lenet", lenet), ("cnn", cnn), ("gpt", gpt)];
 
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+/// Their names.
+pub fn names() -> impl Iterator<Item = &'static str> {
     WORKLOADS.iter().map(|(name, _)| *name)
 }
 

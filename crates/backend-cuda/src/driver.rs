@@ -4,6 +4,8 @@
 //! after the other. Only [`Driver::download`] and [`Driver::synchronize`] wait. Faults are latched: a launch that goes wrong is
 //! reported by the next call that waits, and by every call after it.
 
+use std::sync::Arc;
+
 use tensor_core::Result;
 
 #[cfg(feature = "emulator")]
@@ -64,6 +66,14 @@ pub struct Launch<'a> {
     pub shared_bytes: u32,
     /// The parameters, as the kernel declares them.
     pub args: &'a [u8],
+}
+
+/// The drivers of the GPUs that the machine has, for a program that wants more than a device.
+///
+/// # Errors
+/// As [`devices`](crate::devices).
+pub fn gpus() -> Result<Vec<Arc<dyn Driver>>> {
+    Ok(nvidia::open_all()?.into_iter().map(|gpu| Arc::new(gpu) as Arc<dyn Driver>).collect())
 }
 
 /// What is left to do where a kernel took its device with it.

@@ -24,3 +24,4 @@ mod status;
 pub use device::{Emulated, emulated};
 pub use device::{devices, on_driver};
 pub use kernels::matmul::{Choice, Rung};
+pub use module::n_modules;

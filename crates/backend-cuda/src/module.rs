@@ -1,7 +1,8 @@
 //! Kernels that are loaded, by structure: shapes, strides and numbers are parameters and compile nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tensor_core::{Error, Result};
@@ -22,29 +23,49 @@ impl Key {
     }
 }
 
+/// How many modules were compiled.
+static N_COMPILED: AtomicUsize = AtomicUsize::new(0);
+
+/// How many modules the devices of this process have compiled: a driver takes milliseconds for each.
+pub fn n_modules() -> usize {
+    N_COMPILED.load(Ordering::Relaxed)
+}
+
 /// The loaded kernels of a device.
 pub(crate) struct Modules {
     driver: Arc<dyn Driver>,
     loaded: Mutex<HashMap<Key, Function>>,
+    /// What is being compiled: whoever needs it too waits, and nobody else does.
+    gates: Mutex<HashMap<Key, Arc<Mutex<()>>>>,
 }
 
 impl Modules {
     pub(crate) fn new(driver: Arc<dyn Driver>) -> Self {
-        Self { driver, loaded: Mutex::default() }
+        Self { driver, loaded: Mutex::default(), gates: Mutex::default() }
     }
 
     /// The kernel of a key; `text` writes its module when it is not loaded yet. The entry has the key's name.
     pub(crate) fn get(&self, key: Key, text: impl FnOnce() -> Result<String>) -> Result<Function> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&function) = loaded.get(&key) {
+        if let Some(&function) = lock(&self.loaded).get(&key) {
+            return Ok(function);
+        }
+        let gate = lock(&self.gates).entry(key.clone()).or_default().clone();
+        let _turn = lock(&gate);
+        if let Some(&function) = lock(&self.loaded).get(&key) {
             return Ok(function);
         }
         let text = text()?;
         check_ascii(&text, key.kernel)?;
         let function = self.driver.load(&text, key.kernel)?;
-        loaded.insert(key, function);
+        N_COMPILED.fetch_add(1, Ordering::Relaxed);
+        lock(&self.loaded).insert(key.clone(), function);
+        lock(&self.gates).remove(&key);
         Ok(function)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// NVIDIA's assembler takes nothing but ASCII, in comments too.

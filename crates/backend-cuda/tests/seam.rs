@@ -100,6 +100,32 @@ fn a_training_step_waits_for_nothing_and_settles() -> Result<()> {
     Ok(())
 }
 
+/// Fifty epochs of batches that a shuffling loader draws: what is used and what is kept is as after the second.
+#[test]
+fn fifty_epochs_leave_nothing_behind() -> Result<()> {
+    let driver = Watched::new(Emulated { pooling: true, ..Emulated::default() }.driver());
+    let device = on_driver(driver.clone(), 0, true);
+    let (x, y) = (Tensor::rand([12, 16], &device)?, Tensor::randint(0, 10, [12], &device)?);
+    let mut model = chain![nn::Linear::new(16, 8, &device)?, nn::Relu, nn::Linear::new(8, 10, &device)?];
+    let mut optimizer = nn::optim::Adam::new(1e-2).setup(&model)?;
+    let mut after = Vec::new();
+    for epoch in 0..50i64 {
+        for batch in 0..3i64 {
+            let rows: Vec<i64> = (0..4).map(|i| (5 * (4 * batch + i) + epoch) % 12).collect();
+            let rows = Tensor::from_vec(rows, [4], &device)?;
+            let (x, y) = (x.index_select(0, &rows)?, y.index_select(0, &rows)?);
+            let (loss, gradients) = with_gradient(&model, |m| nn::loss::cross_entropy(&m.forward(&x)?, &y))?;
+            optimizer.update(&mut model, &gradients)?;
+            loss.item::<f32>()?;
+        }
+        let memory = device.memory()?;
+        after.push((memory.used_bytes, memory.reserved_bytes, memory.free_bytes, driver.take().of("alloc")));
+    }
+    let (used, reserved, free, _) = after[1];
+    assert_eq!(after[49], (used, reserved, free, 0), "{after:?}");
+    Ok(())
+}
+
 #[test]
 fn shapes_and_numbers_compile_nothing() -> Result<()> {
     let driver = Watched::new(Emulated::default().driver());

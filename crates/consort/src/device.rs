@@ -25,6 +25,8 @@ mod wgpu_backend;
 #[path = "device/wgpu/enabled.rs"]
 mod wgpu_backend;
 
+#[cfg(feature = "cuda")]
+pub use cuda_backend::n_modules as cuda_modules;
 #[cfg(feature = "emulator")]
 pub use cuda_backend::{Emulated, emulated};
 pub use lockstep::device as lockstep;

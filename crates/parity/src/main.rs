@@ -6,6 +6,7 @@
 
 mod args;
 mod devices;
+mod modules;
 mod pages;
 mod print;
 mod saboteur;
@@ -59,6 +60,7 @@ fn run(args: &Args) -> Outcome {
 }
 
 fn check_devices(args: &Args, Selection { devices, absent }: Selection) -> Outcome {
+    let mut is_good = true;
     let mut report = Report { seed: args.seed, cases: args.cases, absent, ..Report::default() };
     if args.op.is_none() {
         report.specification = suite::specification::run(args.seed);
@@ -71,6 +73,7 @@ fn check_devices(args: &Args, Selection { devices, absent }: Selection) -> Outco
                 .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         bar.set_message(device.label().to_string());
+        let compiled = modules::compiled();
         let mut found = suite::run(device, &args.options(), |done, total| {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
@@ -80,13 +83,14 @@ fn check_devices(args: &Args, Selection { devices, absent }: Selection) -> Outco
             suite::add_fixed(device, &mut found);
         }
         print::device(&found, &args.report);
+        is_good &= modules::check(device, args.cases, modules::compiled() - compiled);
         report.devices.push(found);
     }
     let json = serde_json::to_string_pretty(&report).map_err(|e| e.to_string())?;
     write(&args.report.join("report.json"), &json)?;
     write(&args.report.join("report.html"), &report.html())?;
 
-    let mut is_good = !report.has_failures();
+    is_good &= !report.has_failures();
     if args.bless && is_good {
         pages::bless(&report)?;
     } else if args.bless {

@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("crates/nn-derive", &[]),
     ("crates/ptx-emulator", &[]),
     ("crates/conformance", &["nn", "tensor-core"]),
+    ("crates/gpu-check", &["backend-cuda", "conformance", "nn", "ptx-emulator", "tensor-core", "training"]),
     ("crates/parity", &["conformance", "consort"]),
     ("crates/nn", &["nn-derive", "tensor-core"]),
     ("crates/data", &["tensor-core"]),

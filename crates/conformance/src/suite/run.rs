@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use tensor_core::{DType, Device};
@@ -32,12 +33,22 @@ pub struct Options {
     pub deviations: &'static [Deviation],
     /// Whether one failure is enough: nothing new starts after it.
     pub stop_at_first: bool,
+    /// When nothing new starts any more; the progress tells how far it came.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { cases: 20_000, seed: 0, pattern: None, threads, deviations: DEVIATIONS, stop_at_first: false }
+        Self {
+            cases: 20_000,
+            seed: 0,
+            pattern: None,
+            threads,
+            deviations: DEVIATIONS,
+            stop_at_first: false,
+            deadline: None,
+        }
     }
 }
 
@@ -66,8 +77,10 @@ pub fn run(
     let total = per_cell * cells.len();
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let report = Mutex::new(DeviceReport::new(device));
-    let is_enough =
-        || options.stop_at_first && !report.lock().unwrap_or_else(PoisonError::into_inner).failures.is_empty();
+    let is_enough = || {
+        let is_late = options.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        is_late || options.stop_at_first && !report.lock().unwrap_or_else(PoisonError::into_inner).failures.is_empty()
+    };
     let worker = || {
         while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !is_enough()) {
             let (row, failure) = run_cell(device, cell, per_cell, options);

@@ -87,6 +87,18 @@ impl Record for Pool {
         match self.kind {
             PoolKind::Max => {
                 not_bool(self.op_name(), "input", x.dtype)?;
+                let plane = x.shape[2..].iter().fold(1usize, |n, &size| n.saturating_mul(size));
+                if plane > i32::MAX as usize {
+                    return Err(Error::shape(
+                        self.op_name(),
+                        format!(
+                            "positions in the spatial plane are i32: input {}, elements of a plane {plane}, limit {}; pool \
+                             parts of it",
+                            x.shape,
+                            i32::MAX
+                        ),
+                    ));
+                }
                 Ok(smallvec![Meta::new(shape.clone(), x.dtype), Meta::new(shape, DType::I32)])
             }
             PoolKind::Avg { .. } => {

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+pub use backend_cuda::n_modules;
 #[cfg(feature = "emulator")]
 pub use backend_cuda::{Emulated, emulated};
 use tensor_core::{Device, Result};
