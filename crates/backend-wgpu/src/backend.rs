@@ -35,9 +35,7 @@ impl WgpuBackend {
         }
         Support::Native
     }
-}
 
-impl WgpuBackend {
     /// Whether the adapter computes in all types that expressions over these inputs pass through.
     fn expressions<'e>(
         &self,

@@ -101,13 +101,14 @@ pub(crate) fn backend(adapter: &wgpu::Adapter, index: usize, is_modest: bool) ->
         label,
         name: found.name.clone(),
         capability: format!(
-            "{:?}, {} {}{}{}{}",
+            "{:?}, {} {}{}{}{}{}",
             found.backend,
             found.driver,
             found.driver_info,
             has(wgpu::Features::SHADER_INT64, "i64"),
             has(wgpu::Features::SHADER_F64, "f64"),
-            has(wgpu::Features::SUBGROUP, "subgroups")
+            has(wgpu::Features::SUBGROUP, "subgroups"),
+            if gpu.limits.max_storage_buffers_per_shader_stage >= 16 { ", 16 bindings" } else { "" }
         ),
         is_hardware: found.device_type != wgpu::DeviceType::Cpu,
         accuracy: Accuracy { loose: true, flushes_subnormals: true },

@@ -38,6 +38,22 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "some GPUs have no 64-bit integers in WGSL",
         observed: "an error that says so; elements are moved and serve as indices all the same",
     },
+    Deviation {
+        op: "cast",
+        dtypes: &DType::ALL,
+        kind: Kind::Wgpu,
+        lacking: Some("f64"),
+        reason: "there is no casting to what the adapter does not compute in",
+        observed: "an error that says so",
+    },
+    Deviation {
+        op: "*normalize",
+        dtypes: &[DType::F32, DType::F16, DType::BF16],
+        kind: Kind::Wgpu,
+        lacking: Some("16 bindings"),
+        reason: "the gradient of a gradient is one expression over eight tensors",
+        observed: "an error that says so; first gradients are right",
+    },
 ];
 
 /// The deviation of an op on a device, if the table has one.

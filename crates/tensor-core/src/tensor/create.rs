@@ -3,7 +3,8 @@
 use super::first;
 use crate::op::{Distribution, Fill, Iota, Random};
 use crate::{
-    DType, Device, Element, Error, HostSlice, HostView, IntoShape, Meta, Number, Op, Place, Result, Shape, Tensor,
+    DType, Device, Element, Error, HostData, HostSlice, HostView, IntoShape, Meta, Number, Op, Place, Result, Shape,
+    Tensor,
 };
 use crate::{execute_on, random, stats};
 
@@ -205,8 +206,22 @@ pub(super) fn uploaded(op: &'static str, data: HostSlice<'_>, shape: Shape, plac
         ));
     }
     let (device, dtype) = place.place();
+    let narrow = dtype.and_then(|dtype| narrowed(data, dtype));
+    let data = narrow.as_ref().map_or(data, |narrow| narrow.as_slice());
     let storage = device.backend().upload(HostView { shape: &shape, data })?;
     stats::count_upload(data.len() * data.dtype().size_bytes());
     let x = Tensor::from_storage(storage, Meta::new(shape, data.dtype()), device);
     dtype.map_or(Ok(x.clone()), |dtype| x.cast(dtype))
+}
+
+/// Values of 64 bits as fewer: half of the bytes cross, and a device that does not compute in 64 bits need not cast.
+fn narrowed(data: HostSlice<'_>, dtype: DType) -> Option<HostData> {
+    Some(match (data, dtype) {
+        (HostSlice::F64(v), DType::F32) => HostData::F32(v.iter().map(|&x| x as f32).collect()),
+        (HostSlice::F64(v), DType::F16) => HostData::F16(v.iter().map(|&x| half::f16::from_f64(x)).collect()),
+        (HostSlice::F64(v), DType::BF16) => HostData::BF16(v.iter().map(|&x| half::bf16::from_f64(x)).collect()),
+        (HostSlice::I64(v), DType::I32) => HostData::I32(v.iter().map(|&x| x as i32).collect()),
+        (HostSlice::I64(v), DType::F32) => HostData::F32(v.iter().map(|&x| x as f32).collect()),
+        _ => return None,
+    })
 }

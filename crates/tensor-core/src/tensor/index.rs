@@ -128,13 +128,15 @@ impl Tensor {
         super::map::zip_named("one_hot", &self.unsqueeze(-1)?, &classes, |i, class| i.eq(class).cast(DType::F32))
     }
 
-    /// The last two axes' positions: row [m, 1] and column [n].
-    fn positions(&self, op: &'static str) -> Result<(Tensor, Tensor)> {
+    /// The last two axes' positions: row [m, 1] and column [n]; and the number of a diagonal, one next to the matrix for those
+    /// further off. In i32 where that fits: some GPUs do not compute in i64.
+    fn positions(&self, op: &'static str, k: i64) -> Result<(Tensor, Tensor, i64)> {
         let &[.., m, n] = self.dims() else {
             return Err(Error::shape(op, format!("needs two axes or more: input {}", self.shape())));
         };
-        let place = (self.place(), DType::I64);
-        Ok((Self::arange(0, m as i64, 1, place)?.unsqueeze(-1)?, Self::arange(0, n as i64, 1, place)?))
+        let place = (self.place(), if m.max(n) < i32::MAX as usize / 2 { DType::I32 } else { DType::I64 });
+        let (m, n) = (m as i64, n as i64);
+        Ok((Self::arange(0, m, 1, place)?.unsqueeze(-1)?, Self::arange(0, n, 1, place)?, k.clamp(-m, n)))
     }
 
     /// The lower triangle of the last two axes: 0 above the `k`-th diagonal (0 the main one, positive above it).
@@ -142,7 +144,7 @@ impl Tensor {
     /// # Errors
     /// If there are fewer than two axes, or the dtype is bool.
     pub fn tril(&self, k: i64) -> Result<Tensor> {
-        let (row, column) = self.positions("tril")?;
+        let (row, column, k) = self.positions("tril", k)?;
         zip_n([self, &row, &column], |[x, row, column]| column.le(row + k).select(x, 0))
     }
 
@@ -151,7 +153,7 @@ impl Tensor {
     /// # Errors
     /// If there are fewer than two axes, or the dtype is bool.
     pub fn triu(&self, k: i64) -> Result<Tensor> {
-        let (row, column) = self.positions("triu")?;
+        let (row, column, k) = self.positions("triu", k)?;
         zip_n([self, &row, &column], |[x, row, column]| column.ge(row + k).select(x, 0))
     }
 

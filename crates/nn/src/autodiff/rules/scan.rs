@@ -54,7 +54,9 @@ fn leaders(x: &Tensor, y: &Tensor, axis: usize) -> Result<Tensor> {
     let n = x.dims()[axis];
     let mut dims = Dims::from_elem(1, x.rank());
     dims[axis] = n - 1;
-    let positions = Tensor::arange(1, n as i64, 1, (&x.device(), DType::I64))?.reshape(&dims[..])?;
+    // Some GPUs do not compute in 64-bit integers.
+    let dtype = if n <= i32::MAX as usize { DType::I32 } else { DType::I64 };
+    let positions = Tensor::arange(1, n as i64, 1, (&x.device(), dtype))?.reshape(&dims[..])?;
     let (next, so_far) = (x.narrow(axis, 1, n - 1)?, y.narrow(axis, 0, n - 1)?);
     let leads = zip_n([&next, &so_far, &positions], |[x, y, i]| {
         let is_larger = y.lt(x).or(x.is_nan().and(y.is_nan().not()));

@@ -29,7 +29,10 @@ pub(super) fn cast(x: Lane, from: DType, to: DType) -> Lane {
         DType::F32 => Lane::F32(single(x)),
         DType::F16 | DType::BF16 => Lane::F32(match x {
             // Small integers are exact on the way; bf16 would round twice, at f32 and at its own.
-            Lane::I32(_) | Lane::I64(_) if to == DType::BF16 && from != DType::U8 => {
+            Lane::I32(int) if to == DType::BF16 && from != DType::U8 => {
+                SymReal(convert(LowOp::RoundTo(to), Lane::F32(single(Lane::I32(odd(int)))), LowType::F32))
+            }
+            Lane::I64(_) if to == DType::BF16 => {
                 SymReal(convert(LowOp::RoundTo(to), Lane::F64(double(x)), LowType::F32))
             }
             Lane::I32(_) | Lane::I64(_) => SymReal(convert(LowOp::RoundTo(to), Lane::F32(single(x)), LowType::F32)),
@@ -65,6 +68,16 @@ fn single(x: Lane) -> SymReal<false> {
         Lane::I32(_) | Lane::I64(_) => SymReal(convert(LowOp::FromSigned, x, LowType::F32)),
         Lane::Bool(mask) => Real::select(mask, SymReal::constant(1.0), SymReal::constant(0.0)),
     }
+}
+
+/// An integer rounded to 24 bits, to odd where it has more: rounding it once more, to fewer bits, then rounds as if once.
+fn odd(x: SymBits<false>) -> SymBits<false> {
+    let upper = x.shr(8).shl(8);
+    let is_exact = Bits::eq(upper, x);
+    let odd = Bits::select(is_exact, upper, upper | SymBits::constant(1 << 8));
+    // What has no more than 24 bits stays.
+    let is_short = x.shr(23).add(SymBits::constant(1)).lt_unsigned(SymBits::constant(2));
+    Bits::select(is_short, x, odd)
 }
 
 /// A 32-bit integer brought into the range of the type.
