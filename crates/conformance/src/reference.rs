@@ -113,8 +113,8 @@ impl Backend for Reference {
         Ok(match x.dtype() {
             DType::F64 => of::<f64>(&cells, |v| v as f64),
             DType::F32 => of::<f32>(&cells, |v| v as f32),
-            DType::F16 => of::<half::f16>(&cells, |v| half::f16::from_f64(v as f64)),
-            DType::BF16 => of::<half::bf16>(&cells, |v| half::bf16::from_f64(v as f64)),
+            DType::F16 => of::<half::f16>(&cells, |v| <half::f16 as Element>::from_f64(v as f64)),
+            DType::BF16 => of::<half::bf16>(&cells, |v| <half::bf16 as Element>::from_f64(v as f64)),
             DType::I64 => of::<i64>(&cells, |v| v),
             DType::I32 => of::<i32>(&cells, |v| v as i32),
             DType::U8 => of::<u8>(&cells, |v| v as u8),

@@ -204,12 +204,22 @@ macro_rules! elements {
 elements! {
     F64, f64, |v| v, |v| v;
     F32, f32, f64::from, |v| v as f32;
-    F16, f16, f16::to_f64, f16::from_f64;
-    BF16, bf16, bf16::to_f64, bf16::from_f64;
+    F16, f16, f16::to_f64, |v| f16::from_f32(odd(v));
+    BF16, bf16, bf16::to_f64, |v| bf16::from_f32(odd(v));
     I64, i64, |v| v as f64, |v| v as i64;
     I32, i32, f64::from, |v| v as i32;
     U8, u8, f64::from, |v| v as u8;
     Bool, bool, |v| v as u8 as f64, |v| v != 0.0;
+}
+
+/// An f64 rounded to odd: rounding it once more, to 16 bits, then rounds as if once. `half` forgets half of the significand.
+fn odd(v: f64) -> f32 {
+    let near = v as f32;
+    if v.is_nan() || f64::from(near) == v {
+        return near;
+    }
+    let towards_zero = near.to_bits() - u32::from(f64::from(near).abs() > v.abs());
+    f32::from_bits(towards_zero | 1)
 }
 
 /// A number handed to an operation: it takes the tensor's type, but a float never becomes an integer.
@@ -289,7 +299,14 @@ mod tests {
         assert_eq!((<i64 as Element>::from_f64(-2.9), <i64 as Element>::from_f64(f64::NAN)), (-2, 0));
         assert_eq!((<u8 as Element>::from_f64(300.0), <u8 as Element>::from_f64(-1.0)), (255, 0));
         assert_eq!((<i32 as Element>::from_f64(1e12), <bool as Element>::from_f64(0.1)), (i32::MAX, true));
-        assert_eq!(f16::from_f64(65_520.0).to_f64(), f64::INFINITY);
+        assert_eq!(<f16 as Element>::from_f64(65_520.0).to_f64(), f64::INFINITY);
+        // Beyond the middle of two numbers of 16 bits by less than an f32 shows.
+        let beyond = 1.0 + f64::from(2.0f32.powi(-8)) + 2.0f64.powi(-40);
+        assert_eq!(<bf16 as Element>::from_f64(beyond).to_f64(), 1.0 + 2.0f64.powi(-7));
+        assert_eq!(<bf16 as Element>::from_f64(-beyond).to_f64(), -1.0 - 2.0f64.powi(-7));
+        assert_eq!(<f16 as Element>::from_f64(1.0 + 2.0f64.powi(-11) + 2.0f64.powi(-40)).to_f64(), 1.0 + 2.0f64.powi(-10));
+        assert_eq!(<bf16 as Element>::from_f64(f64::MAX).to_f64(), f64::INFINITY);
+        assert_eq!(<bf16 as Element>::from_f64(-1e-300).to_f64(), 0.0);
         assert_eq!(Element::to_f64(i64::MAX), 9_223_372_036_854_775_807.0);
     }
 

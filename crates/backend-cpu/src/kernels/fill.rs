@@ -18,8 +18,8 @@ pub(crate) fn fill(out: &mut Buffer, dtype: DType, value: Number) {
     match dtype {
         DType::F64 => spread(out, value.to_f64()),
         DType::F32 => spread(out, value.to_f64() as f32),
-        DType::F16 => spread(out, half::f16::from_f64(value.to_f64())),
-        DType::BF16 => spread(out, half::bf16::from_f64(value.to_f64())),
+        DType::F16 => spread(out, <half::f16 as Element>::from_f64(value.to_f64())),
+        DType::BF16 => spread(out, <half::bf16 as Element>::from_f64(value.to_f64())),
         DType::I64 => spread(out, value.to_i64()),
         DType::I32 => spread(out, value.to_i64() as i32),
         DType::U8 => spread(out, value.to_i64() as u8),

@@ -1,6 +1,6 @@
 //! An arithmetic sequence.
 
-use half::{bf16, f16};
+use tensor_core::Element;
 use tensor_core::op::Iota;
 use tensor_core::{DType, Meta, Result, Storages, Tensor};
 
@@ -17,8 +17,8 @@ pub(crate) fn run(op: &Iota, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<
     match op.dtype {
         DType::F64 => count(&mut out, float),
         DType::F32 => count(&mut out, |i| float(i) as f32),
-        DType::F16 => count(&mut out, |i| f16::from_f64(float(i))),
-        DType::BF16 => count(&mut out, |i| bf16::from_f64(float(i))),
+        DType::F16 => count(&mut out, |i| <half::f16 as Element>::from_f64(float(i))),
+        DType::BF16 => count(&mut out, |i| <half::bf16 as Element>::from_f64(float(i))),
         DType::I64 => count(&mut out, int),
         DType::I32 => count(&mut out, |i| int(i) as i32),
         DType::U8 | DType::Bool => count(&mut out, |i| int(i) as u8),

@@ -1,6 +1,7 @@
 //! Elements as they are: copies between any two layouts, concatenation, padding.
 
 use smallvec::SmallVec;
+use tensor_core::Element;
 use tensor_core::expr::lower::Param;
 use tensor_core::op::{Concat, Pad};
 use tensor_core::{DType, Meta, Result, Storages, Tensor};
@@ -115,8 +116,8 @@ pub(crate) fn pad(cx: &Context, op: &Pad, x: &Tensor, meta: &Meta) -> Result<Sto
 /// The bits of the value as it is stored.
 fn stored_bits(op: &Pad, dtype: DType) -> u64 {
     match dtype {
-        DType::F16 => half::f16::from_f64(op.value.to_f64()).to_bits().into(),
-        DType::BF16 => half::bf16::from_f64(op.value.to_f64()).to_bits().into(),
+        DType::F16 => <half::f16 as Element>::from_f64(op.value.to_f64()).to_bits().into(),
+        DType::BF16 => <half::bf16 as Element>::from_f64(op.value.to_f64()).to_bits().into(),
         dtype => Param { number: 0, dtype }.bits(op.value),
     }
 }

@@ -3,6 +3,7 @@
 use std::f64::consts::TAU;
 
 use smallvec::SmallVec;
+use tensor_core::Element;
 use tensor_core::expr::lower::{LowType, lower};
 use tensor_core::expr::{Expr, Sym, build};
 use tensor_core::op::{Distribution, Fill, Iota, Random};
@@ -52,8 +53,8 @@ pub(crate) fn iota(cx: &Context, op: &Iota, meta: &Meta) -> Result<Storages> {
     let data = match op.dtype {
         DType::F64 => HostData::F64((0..n).map(float).collect()),
         DType::F32 => HostData::F32((0..n).map(|i| float(i) as f32).collect()),
-        DType::F16 => HostData::F16((0..n).map(|i| half::f16::from_f64(float(i))).collect()),
-        DType::BF16 => HostData::BF16((0..n).map(|i| half::bf16::from_f64(float(i))).collect()),
+        DType::F16 => HostData::F16((0..n).map(|i| <half::f16 as Element>::from_f64(float(i))).collect()),
+        DType::BF16 => HostData::BF16((0..n).map(|i| <half::bf16 as Element>::from_f64(float(i))).collect()),
         DType::I64 => HostData::I64((0..n).map(int).collect()),
         DType::I32 => HostData::I32((0..n).map(|i| int(i) as i32).collect()),
         DType::U8 => HostData::U8((0..n).map(|i| int(i) as u8).collect()),

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use smallvec::SmallVec;
+use tensor_core::Element;
 use tensor_core::expr::lower::Param;
 use tensor_core::op::{Concat, Pad};
 use tensor_core::plan::Plan;
@@ -238,8 +239,8 @@ pub(crate) fn pad(cx: &Context, op: &Pad, x: &Tensor, meta: &Meta) -> Result<Sto
 /// The bits of a number as an element of this type.
 pub(crate) fn stored_bits(value: tensor_core::Number, dtype: DType) -> u64 {
     match dtype {
-        DType::F16 => half::f16::from_f64(value.to_f64()).to_bits().into(),
-        DType::BF16 => half::bf16::from_f64(value.to_f64()).to_bits().into(),
+        DType::F16 => <half::f16 as Element>::from_f64(value.to_f64()).to_bits().into(),
+        DType::BF16 => <half::bf16 as Element>::from_f64(value.to_f64()).to_bits().into(),
         dtype => Param { number: 0, dtype }.bits(value),
     }
 }

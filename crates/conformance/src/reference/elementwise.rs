@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tensor_core::Element;
 use tensor_core::expr::{Bounds, Program, Value};
 use tensor_core::op::{CustomKernel, HostArray, Map};
 use tensor_core::{CustomOp, DType, Error, Expr, HostData, Kind, Meta, Result, Shape};
@@ -96,8 +97,8 @@ fn host(x: &Array) -> HostArray {
     let data = match x.dtype {
         DType::F64 => of::<f64>(x, |v| v as f64),
         DType::F32 => of::<f32>(x, |v| v as f32),
-        DType::F16 => of::<half::f16>(x, |v| half::f16::from_f64(v as f64)),
-        DType::BF16 => of::<half::bf16>(x, |v| half::bf16::from_f64(v as f64)),
+        DType::F16 => of::<half::f16>(x, |v| <half::f16 as Element>::from_f64(v as f64)),
+        DType::BF16 => of::<half::bf16>(x, |v| <half::bf16 as Element>::from_f64(v as f64)),
         DType::I64 => of::<i64>(x, |v| v),
         DType::I32 => of::<i32>(x, |v| v as i32),
         DType::U8 => of::<u8>(x, |v| v as u8),

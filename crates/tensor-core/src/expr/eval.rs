@@ -91,8 +91,8 @@ impl Algebra for Reals {
         match dtype {
             DType::F64 => x,
             DType::F32 => f64::from(x as f32),
-            DType::F16 => half::f16::from_f64(x).to_f64(),
-            DType::BF16 => half::bf16::from_f64(x).to_f64(),
+            DType::F16 => <half::f16 as Element>::from_f64(x).to_f64(),
+            DType::BF16 => <half::bf16 as Element>::from_f64(x).to_f64(),
             DType::I64 => (x as i64) as f64,
             DType::I32 => f64::from(x as i32),
             DType::U8 => f64::from(x as u8),

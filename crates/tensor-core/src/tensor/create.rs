@@ -218,8 +218,12 @@ pub(super) fn uploaded(op: &'static str, data: HostSlice<'_>, shape: Shape, plac
 fn narrowed(data: HostSlice<'_>, dtype: DType) -> Option<HostData> {
     Some(match (data, dtype) {
         (HostSlice::F64(v), DType::F32) => HostData::F32(v.iter().map(|&x| x as f32).collect()),
-        (HostSlice::F64(v), DType::F16) => HostData::F16(v.iter().map(|&x| half::f16::from_f64(x)).collect()),
-        (HostSlice::F64(v), DType::BF16) => HostData::BF16(v.iter().map(|&x| half::bf16::from_f64(x)).collect()),
+        (HostSlice::F64(v), DType::F16) => {
+            HostData::F16(v.iter().map(|&x| <half::f16 as Element>::from_f64(x)).collect())
+        }
+        (HostSlice::F64(v), DType::BF16) => {
+            HostData::BF16(v.iter().map(|&x| <half::bf16 as Element>::from_f64(x)).collect())
+        }
         (HostSlice::I64(v), DType::I32) => HostData::I32(v.iter().map(|&x| x as i32).collect()),
         (HostSlice::I64(v), DType::F32) => HostData::F32(v.iter().map(|&x| x as f32).collect()),
         _ => return None,
