@@ -171,6 +171,7 @@ const DEVIATIONS: &[Deviation] = &[Deviation {
     op: "matmul",
     dtypes: &DType::ALL,
     kind: Kind::Other,
+    lacking: None,
     reason: "the toy has no matrix product",
     observed: "an error that says so",
 }];

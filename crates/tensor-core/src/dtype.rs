@@ -304,7 +304,10 @@ mod tests {
         let beyond = 1.0 + f64::from(2.0f32.powi(-8)) + 2.0f64.powi(-40);
         assert_eq!(<bf16 as Element>::from_f64(beyond).to_f64(), 1.0 + 2.0f64.powi(-7));
         assert_eq!(<bf16 as Element>::from_f64(-beyond).to_f64(), -1.0 - 2.0f64.powi(-7));
-        assert_eq!(<f16 as Element>::from_f64(1.0 + 2.0f64.powi(-11) + 2.0f64.powi(-40)).to_f64(), 1.0 + 2.0f64.powi(-10));
+        assert_eq!(
+            <f16 as Element>::from_f64(1.0 + 2.0f64.powi(-11) + 2.0f64.powi(-40)).to_f64(),
+            1.0 + 2.0f64.powi(-10)
+        );
         assert_eq!(<bf16 as Element>::from_f64(f64::MAX).to_f64(), f64::INFINITY);
         assert_eq!(<bf16 as Element>::from_f64(-1e-300).to_f64(), 0.0);
         assert_eq!(Element::to_f64(i64::MAX), 9_223_372_036_854_775_807.0);

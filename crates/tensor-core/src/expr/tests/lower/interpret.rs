@@ -143,9 +143,9 @@ fn convert(op: LowOp, bits: u64, from: LowType, to: LowType) -> u64 {
         (LowOp::Truncate, LowType::F64, LowType::I32) => u64::from(double as i32 as u32),
         (LowOp::Truncate, LowType::F64, LowType::I64) => double as i64 as u64,
         (LowOp::RoundTo(DType::F16), LowType::F32, _) => f32_bits(f16::from_f32(single).to_f32()),
-        (LowOp::RoundTo(DType::F16), LowType::F64, _) => f32_bits(f16::from_f64(double).to_f32()),
+        (LowOp::RoundTo(DType::F16), LowType::F64, _) => f32_bits(<f16 as crate::Element>::from_f64(double).to_f32()),
         (LowOp::RoundTo(DType::BF16), LowType::F32, _) => f32_bits(bf16::from_f32(single).to_f32()),
-        (LowOp::RoundTo(DType::BF16), LowType::F64, _) => f32_bits(bf16::from_f64(double).to_f32()),
+        (LowOp::RoundTo(DType::BF16), LowType::F64, _) => f32_bits(<bf16 as crate::Element>::from_f64(double).to_f32()),
         other => panic!("{other:?} is no conversion"),
     }
 }
