@@ -95,7 +95,7 @@ impl Backend for CpuBackend {
             Op::Conv(op) => kernels::epilogue::support(&op.epilogue, inputs),
             Op::Normalize(op) => kernels::normalize::support(&inputs[0].shape, &op.axes),
             Op::NormalizeGrad(op) => kernels::normalize::support(&inputs[0].shape, &op.axes),
-            Op::Attention(_) => Support::Decompose,
+            Op::Attention(_) | Op::AttentionGrad(_) => kernels::attention::support(inputs),
             Op::Custom(op) => match op.kernel(Kind::Cpu) {
                 Some(_) => Support::Native,
                 None => Support::Unsupported(format!("{} has no Rust kernel; add one for Kind::Cpu", op.name())),

@@ -1,11 +1,12 @@
 //! The kernels, one file per op. Each has `run(op, inputs, outputs, context)`: inputs of any layout that core has
 //! accepted, `outputs` what core inferred, and one row-major storage per output to return.
 
-use tensor_core::{Error, Meta, Op, Result, Storages, Tensor};
+use tensor_core::{Meta, Op, Result, Storages, Tensor};
 
 use crate::Context;
 
 pub(crate) mod arg_reduce;
+pub(crate) mod attention;
 pub(crate) mod concat;
 pub(crate) mod conv;
 pub(crate) mod copy;
@@ -59,11 +60,8 @@ pub(crate) fn execute(op: &Op, inputs: &[&Tensor], outputs: &[Meta], cx: &Contex
         Op::Normalize(op) => normalize::run(op, inputs, outputs, cx),
         Op::NormalizeGrad(op) => normalize::grad(op, inputs, outputs, cx),
         Op::CrossEntropy(_) => cross_entropy::run(inputs, outputs, cx),
-        Op::Attention(_) => missing(op),
+        Op::Attention(op) => attention::run(op, inputs, outputs, cx),
+        Op::AttentionGrad(op) => attention::grad(op, inputs, outputs, cx),
         Op::Custom(op) => custom::run(op, inputs, outputs, cx),
     }
-}
-
-fn missing(op: &Op) -> Result<Storages> {
-    Err(Error::unsupported(op.name().to_string(), "has no kernel on cpu yet"))
 }

@@ -29,7 +29,9 @@ const fn convolutions(rung: Rung) -> Run {
     Run { pattern: Some("conv*"), ..products(rung, 1) }
 }
 
-const RUNS: [Run; 11] = [
+const ATTENTION: Run = Run { pattern: Some("attention"), cases: 400, seed: 3, ..everything((9, 0), 0) };
+
+const RUNS: [Run; 12] = [
     everything((9, 0), 0),
     everything((7, 5), 1),
     products(Rung::Tile { is_small: false }, 1),
@@ -41,6 +43,7 @@ const RUNS: [Run; 11] = [
     convolutions(Rung::Tile { is_small: false }),
     convolutions(Rung::Tile { is_small: true }),
     convolutions(Rung::Mma),
+    ATTENTION,
 ];
 
 fn main() -> Result<(), String> {

@@ -47,7 +47,7 @@ impl Backend for CudaBackend {
             Op::Softmax(op) => rows(&inputs[0], &[op.axis]),
             Op::Normalize(op) => rows(&inputs[0], &op.axes),
             Op::NormalizeGrad(op) => rows(&inputs[0], &op.axes),
-            Op::Attention(_) => Support::Decompose,
+            Op::Attention(_) | Op::AttentionGrad(_) => kernels::attention::support(inputs),
             Op::Custom(op) => match kernels::custom::kernel(&**op) {
                 Some(_) => Support::Native,
                 None => Support::Unsupported(format!("{} has no PTX kernel; add one for Kind::Cuda", op.name())),
@@ -109,9 +109,8 @@ impl Backend for CudaBackend {
             Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
             Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
-            Op::Attention(_) => {
-                unreachable!("invariant: core decomposes what supports() declines")
-            }
+            Op::Attention(op) => kernels::attention::attention(cx, op, inputs, outputs),
+            Op::AttentionGrad(op) => kernels::attention::grad(cx, op, inputs, outputs),
         }
     }
 

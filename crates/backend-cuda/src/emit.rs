@@ -198,6 +198,24 @@ pub(crate) fn load(dtype: DType, d: &str, address: &str) -> String {
     }
 }
 
+/// Loads the element at an address where a predicate holds, else zero.
+pub(crate) fn load_if(dtype: DType, p: &str, d: &str, address: &str) -> String {
+    let zero = constant(LowType::of(dtype), 0, d);
+    match dtype {
+        DType::F16 => format!(
+            "{{ .reg .b16 %t_h; mov.b16 %t_h, 0; @{p} ld.global.b16 %t_h, [{address}]; cvt.f32.f16 {d}, %t_h; }}"
+        ),
+        DType::BF16 => format!(
+            "{{ .reg .b16 %t_h; .reg .b32 %t_w; mov.b16 %t_h, 0; @{p} ld.global.b16 %t_h, [{address}]; \
+             cvt.u32.u16 %t_w, %t_h; shl.b32 %t_w, %t_w, 16; mov.b32 {d}, %t_w; }}"
+        ),
+        DType::U8 => format!("{zero} @{p} ld.global.u8 {d}, [{address}];"),
+        DType::F64 | DType::F32 | DType::I64 | DType::I32 | DType::Bool => {
+            format!("{zero} @{p} ld.global.{} {d}, [{address}];", register_type(LowType::of(dtype)))
+        }
+    }
+}
+
 /// Stores a register of the type that a dtype is computed in as an element at an address.
 pub(crate) fn store(dtype: DType, address: &str, a: &str) -> String {
     match dtype {

@@ -1,5 +1,6 @@
 //! One file per kernel: what it is given, how it is launched, and what is pasted into its skeleton.
 
+pub(crate) mod attention;
 pub(crate) mod context;
 pub(crate) mod contract;
 pub(crate) mod copy;

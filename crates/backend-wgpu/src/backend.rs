@@ -101,7 +101,7 @@ impl Backend for WgpuBackend {
             Op::Normalize(op) => self.rows(&inputs[0], &op.axes),
             Op::NormalizeGrad(op) => self.rows(&inputs[0], &op.axes),
             Op::CrossEntropy(_) => self.computes([inputs[0].dtype]),
-            Op::Attention(_) => Support::Decompose,
+            Op::Attention(_) | Op::AttentionGrad(_) => Support::Decompose,
             Op::Custom(_) => Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name())),
         }
     }
@@ -164,7 +164,7 @@ impl Backend for WgpuBackend {
             Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
             Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
-            Op::Attention(_) | Op::Custom(_) => {
+            Op::Attention(_) | Op::AttentionGrad(_) | Op::Custom(_) => {
                 unreachable!("invariant: core decomposes what supports() declines")
             }
         }

@@ -77,7 +77,7 @@ impl Reference {
             Op::Iota(op) => only(create::iota(bounds, op, meta)),
             Op::Fill(op) => only(create::fill(op, meta)),
             Op::Normalize(op) => Ok(normalize::normalize(bounds, op, &inputs[0], outputs)),
-            Op::Softmax(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
+            Op::Softmax(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) | Op::AttentionGrad(_) => {
                 unreachable!("invariant: core decomposes what supports() declines")
             }
             Op::Custom(op) => elementwise::custom(op, inputs, outputs),
@@ -92,7 +92,7 @@ impl Backend for Reference {
 
     fn supports(&self, op: &Op, _: &[Meta]) -> Support {
         match op {
-            Op::Softmax(_) | Op::NormalizeGrad(_) | Op::Attention(_) => Support::Decompose,
+            Op::Softmax(_) | Op::NormalizeGrad(_) | Op::Attention(_) | Op::AttentionGrad(_) => Support::Decompose,
             _ => Support::Native,
         }
     }

@@ -109,9 +109,12 @@ impl Backend for Toy {
             Op::Map(_) | Op::Fill(_) | Op::Copy => Support::Native,
             Op::Reduce(op) if !op.producer.is_identity() => Support::Decompose,
             Op::Reduce(op) if op.kind == ReduceKind::Sum && inputs[0].dtype.is_float() => Support::Native,
-            Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => {
-                Support::Decompose
-            }
+            Op::Softmax(_)
+            | Op::Normalize(_)
+            | Op::NormalizeGrad(_)
+            | Op::CrossEntropy(_)
+            | Op::Attention(_)
+            | Op::AttentionGrad(_) => Support::Decompose,
             _ => Support::Unsupported("the toy has no such kernel; use cpu".into()),
         }
     }

@@ -31,7 +31,7 @@ mod sort;
 mod tests;
 
 pub use arg_reduce::ArgReduce;
-pub use attention::Attention;
+pub use attention::{Attention, AttentionGrad};
 pub use concat::Concat;
 pub use contract::{ALL_EDGES, Contract, Edge, NUMBERS, Role, SUM_EDGES, Tolerance};
 pub use conv::{Conv, ConvInputGrad, ConvWeightGrad, Window};
@@ -169,6 +169,8 @@ pub enum Op {
     CrossEntropy(CrossEntropy),
     /// Scaled dot-product attention (composite).
     Attention(Attention),
+    /// The attention's adjoint (composite).
+    AttentionGrad(AttentionGrad),
     /// A user's own op.
     Custom(Arc<dyn CustomOp>),
 }
@@ -201,6 +203,7 @@ impl Op {
             Self::NormalizeGrad(op) => op,
             Self::CrossEntropy(op) => op,
             Self::Attention(op) => op,
+            Self::AttentionGrad(op) => op,
             Self::Custom(op) => op,
         }
     }

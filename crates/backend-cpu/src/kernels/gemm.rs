@@ -29,7 +29,7 @@ impl<'a, T: Copy> Matrix<'a, T> {
     }
 
     /// The matrix from element (i, j) on.
-    fn from(self, i: usize, j: usize) -> Self {
+    pub(crate) fn from(self, i: usize, j: usize) -> Self {
         Self { offset: self.at(i, j), ..self }
     }
 
@@ -137,7 +137,7 @@ fn product<T: Gemm + Float + Product, O: Send>(
         let first = i * block_rows;
         let left = Left::new(job, first..first + block.len() / job.n, cx)?;
         write(first, block, &|c| {
-            multiply(&left, &right, c, job.n);
+            multiply(&left, &right, c, job.n, false);
             Ok(())
         })
     })
@@ -157,7 +157,7 @@ fn by_columns<T: Gemm + Float + Product>(job: Job<'_, T>, c: &mut [T], work: usi
         let width = piece[0].len();
         let right = Right::new(job, first..first + width, 0, cx)?;
         let mut block = cx.take::<T>(job.m * width)?;
-        multiply(&left, &right, block.slice_mut(), width);
+        multiply(&left, &right, block.slice_mut(), width, false);
         for (row, from) in piece.iter_mut().zip(block.slice::<T>().chunks(width)) {
             row.copy_from_slice(from);
         }
@@ -166,7 +166,7 @@ fn by_columns<T: Gemm + Float + Product>(job: Job<'_, T>, c: &mut [T], work: usi
 }
 
 /// Some rows of the left-hand side, in panels as high as a tile.
-struct Left<'a, T> {
+pub(crate) struct Left<'a, T> {
     k: usize,
     n_rows: usize,
     form: Form<'a, T>,
@@ -179,7 +179,7 @@ enum Form<'a, T> {
 }
 
 impl<'a, T: Float + Product> Left<'a, T> {
-    fn new(job: Job<'a, T>, rows: Range<usize>, cx: &Context<'_>) -> Result<Self> {
+    pub(crate) fn new(job: Job<'a, T>, rows: Range<usize>, cx: &Context<'_>) -> Result<Self> {
         let (k, n_rows) = (job.k, rows.len());
         let a = job.lhs.from(rows.start, 0);
         let TileShape { rows: height, cols: width, .. } = T::tile();
@@ -217,7 +217,7 @@ impl<'a, T: Float + Product> Left<'a, T> {
 }
 
 /// Some columns of the right-hand side, in panels as wide as a tile.
-struct Right<'a, T> {
+pub(crate) struct Right<'a, T> {
     k: usize,
     n_cols: usize,
     /// Columns that fill vectors.
@@ -228,7 +228,7 @@ struct Right<'a, T> {
 
 impl<'a, T: Float + Product> Right<'a, T> {
     /// Packing takes `work` of a region that may be spread.
-    fn new(job: Job<'a, T>, cols: Range<usize>, work: usize, cx: &Context<'_>) -> Result<Self> {
+    pub(crate) fn new(job: Job<'a, T>, cols: Range<usize>, work: usize, cx: &Context<'_>) -> Result<Self> {
         let TileShape { cols: width, rows: height, lanes } = T::tile();
         let (k, n_cols) = (job.k, cols.len());
         let b = job.rhs.from(0, cols.start);
@@ -273,8 +273,15 @@ pub(crate) fn columns<T: Product>(n: usize) -> impl Iterator<Item = Range<usize>
     panels(n.div_ceil(lanes), cols / lanes).map(move |vectors| vectors.start * lanes..(vectors.end * lanes).min(n))
 }
 
-/// Multiplies rows and columns that are ready into `c`, whose rows are `c_row` apart.
-fn multiply<T: Float + Product>(left: &Left<'_, T>, right: &Right<'_, T>, c: &mut [T], c_row: usize) {
+/// Multiplies rows and columns that are ready into `c`, whose rows are `c_row` apart; with `accumulate` the sums go on
+/// from what c holds.
+pub(crate) fn multiply<T: Float + Product>(
+    left: &Left<'_, T>,
+    right: &Right<'_, T>,
+    c: &mut [T],
+    c_row: usize,
+    accumulate: bool,
+) {
     let TileShape { cols: width, rows: height, lanes } = T::tile();
     let k = right.k;
     let mut edge = vec![T::ZERO; if right.rest.is_some() { height * width } else { 0 }];
@@ -284,6 +291,7 @@ fn multiply<T: Float + Product>(left: &Left<'_, T>, right: &Right<'_, T>, c: &mu
     };
     for done in (0..k.max(1)).step_by(MAX_DEPTH) {
         let depth = (k - done).min(MAX_DEPTH);
+        let accumulate = accumulate || done > 0;
         let steps = Offsets::every(left.step(), depth);
         let [whole_rows, rest_rows] = [stride, width].map(|stride| Offsets::every(stride, depth));
         for (panel_idx, cols) in columns::<T>(right.n_cols).enumerate() {
@@ -303,16 +311,16 @@ fn multiply<T: Float + Product>(left: &Left<'_, T>, right: &Right<'_, T>, c: &mu
                 let a = Lhs { data, rows: &rows[..panel.len()], steps: &steps };
                 let to = &mut c[panel.start * c_row + cols.start..];
                 if rest.is_none() {
-                    T::product(n, a, b, to, c_row, done > 0);
+                    T::product(n, a, b, to, c_row, accumulate);
                     continue;
                 }
                 let padded = n.next_multiple_of(lanes);
-                if done > 0 {
+                if accumulate {
                     for (edge, to) in edge.chunks_mut(padded).zip(to.chunks(c_row)).take(panel.len()) {
                         edge[..n].copy_from_slice(&to[..n]);
                     }
                 }
-                T::product(padded, a, b, &mut edge, padded, done > 0);
+                T::product(padded, a, b, &mut edge, padded, accumulate);
                 for (edge, to) in edge.chunks(padded).zip(to.chunks_mut(c_row)).take(panel.len()) {
                     to[..n].copy_from_slice(&edge[..n]);
                 }

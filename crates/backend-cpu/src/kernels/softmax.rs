@@ -16,7 +16,7 @@ mod tests;
 /// Elements that one piece of spread work makes.
 const PIECE: usize = 8192;
 /// Running sums side by side, added up in a fixed order.
-const SIDES: usize = 16;
+pub(super) const SIDES: usize = 16;
 
 /// Each lane its softmax.
 pub(crate) fn run(op: &Softmax, inputs: &[&Tensor], outputs: &[Meta], cx: &Context<'_>) -> Result<Storages> {
@@ -84,7 +84,7 @@ pub(super) fn max<L: Arithmetic>(x: &[L]) -> L {
 
 /// e^(x − shift). What vanishes, as behind a mask, is not computed: underflow takes processors a hundred times as long.
 #[inline(always)]
-fn exponential<L: Float>(x: L, shift: L) -> L {
+pub(super) fn exponential<L: Float>(x: L, shift: L) -> L {
     let below = x - shift;
     let vanishes = below < L::constant(if size_of::<L>() == 4 { -104.0 } else { -746.0 });
     let e = math::exp(if vanishes { L::ZERO } else { below });

@@ -6,6 +6,7 @@ use tensor_core::{Error, Op, Result, Shape, Tensor, execute};
 use super::tape::{NONE, Operand, Slot};
 use super::walk::{Step, zeros};
 
+mod attention;
 mod conv;
 mod elementwise;
 mod index;
@@ -45,9 +46,10 @@ pub(super) fn op(op: &Op, step: &mut Step<'_>) -> Result<()> {
         Op::Softmax(softmax) => softmax::softmax(softmax, step),
         Op::CrossEntropy(_) => softmax::cross_entropy(step),
         Op::Normalize(normalize) => normalize::normalize(normalize, step),
+        Op::Attention(op) => attention::attention(op, step),
         Op::Custom(custom) => elementwise::custom(&**custom, step),
         // Split into other ops before they are recorded: see `is_split`.
-        Op::NormalizeGrad(_) | Op::Attention(_) => Err(never_recorded(op)),
+        Op::NormalizeGrad(_) | Op::AttentionGrad(_) => Err(never_recorded(op)),
         // Functions of nothing, or to integers: see `is_smooth`.
         Op::ArgReduce(_) | Op::Random(_) | Op::Iota(_) | Op::Fill(_) => Err(never_recorded(op)),
     }
@@ -64,7 +66,7 @@ pub(super) fn is_split(op: &Op) -> bool {
         Op::MatMul(matmul) => elementwise::reads_result(&matmul.epilogue),
         Op::Conv(conv) => elementwise::reads_result(&conv.epilogue),
         Op::Reduce(reduce) => reduce.kind != ReduceKind::Sum && !reduce.producer.is_identity(),
-        Op::NormalizeGrad(_) | Op::Attention(_) => true,
+        Op::NormalizeGrad(_) | Op::AttentionGrad(_) => true,
         Op::Map(_)
         | Op::ArgReduce(_)
         | Op::Scan(_)
@@ -84,6 +86,7 @@ pub(super) fn is_split(op: &Op) -> bool {
         | Op::Softmax(_)
         | Op::Normalize(_)
         | Op::CrossEntropy(_)
+        | Op::Attention(_)
         | Op::Custom(_) => false,
     }
 }
@@ -112,6 +115,7 @@ pub(super) fn is_smooth(op: &Op, i: usize) -> bool {
         | Op::NormalizeGrad(_)
         | Op::CrossEntropy(_)
         | Op::Attention(_)
+        | Op::AttentionGrad(_)
         | Op::Custom(_) => true,
     }
 }

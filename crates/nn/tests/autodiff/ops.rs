@@ -161,6 +161,25 @@ fn moments_of_normalize() {
     }
 }
 
+/// So is the logarithm of the sum that attention's weights are divided by, alone and beside what is attended to.
+#[test]
+fn lse_of_attention() {
+    for (causal, outputs) in [(false, 1..2), (true, 1..2), (true, 0..2)] {
+        let op = Op::Attention(tensor_core::op::Attention { scale: 0.5, causal });
+        let inputs = [[2, 3, 4], [2, 5, 4], [2, 5, 3]];
+        check(&Case {
+            name: "attention's lse",
+            inputs: inputs.iter().zip(5..).map(|(dims, seed)| spread(dims, -1.0, 1.0, seed)).collect(),
+            f: Box::new(move |x| {
+                let all = execute(&op, &[&x[0], &x[1], &x[2]])?;
+                let parts = all[outputs.clone()].iter().map(|y| y.square()?.sum(..)?.square());
+                let parts = parts.collect::<Result<Vec<_>>>()?;
+                parts[1..].iter().try_fold(parts[0].clone(), |sum, part| sum.add(part))
+            }),
+        });
+    }
+}
+
 #[test]
 fn products() {
     check_all(cases! {

@@ -24,6 +24,8 @@ pub struct Contract {
 pub enum Role {
     /// Numbers of the op's dtype.
     Data,
+    /// Numbers of the type that the op's dtype is computed in.
+    Wide,
     /// Positions along an axis, i64 or i32.
     Index,
     /// Truth values.

@@ -63,6 +63,7 @@ fn every_op_has_its_shape_rule_and_its_error_texts() {
     };
     let normalize = |axes: &[usize], center| Op::Normalize(Normalize { axes: dims(axes), epsilon: 1e-5, center });
     let attention = || Op::Attention(Attention { scale: 1.0, causal: true });
+    let attention_grad = || Op::AttentionGrad(AttentionGrad { scale: 1.0, causal: true });
     let b = DType::Bool;
     let cases: Vec<(Op, Vec<(&[usize], DType)>, &str)> = vec![
         (map2.clone(), vec![(&[2, 3], F), (&[3], F)], "[2, 3] f32"),
@@ -246,7 +247,12 @@ fn every_op_has_its_shape_rule_and_its_error_texts() {
             vec![(&[4, 3], F), (&[4, 3], I)],
             "cross_entropy: target must have the logits' shape without its last axis: logits [4, 3], target [4, 3]",
         ),
-        (attention(), vec![(&[2, 5, 8], F), (&[2, 7, 8], F), (&[2, 7, 4], F), (&[5, 7], b)], "[2, 5, 4] f32"),
+        (
+            attention(),
+            vec![(&[2, 5, 8], F), (&[2, 7, 8], F), (&[2, 7, 4], F), (&[5, 7], b)],
+            "[2, 5, 4] f32, [2, 5] f32",
+        ),
+        (attention(), vec![(&[5, 8], DType::F16), (&[7, 8], DType::F16), (&[7, 4], DType::F16)], "[5, 4] f16, [5] f32"),
         (
             attention(),
             vec![(&[2, 5, 8], F), (&[2, 7, 9], F), (&[2, 7, 4], F)],
@@ -256,6 +262,21 @@ fn every_op_has_its_shape_rule_and_its_error_texts() {
             attention(),
             vec![(&[2, 5, 8], F), (&[2, 7, 8], F), (&[2, 7, 4], F), (&[5, 6], b)],
             "attention: mask must be bool and broadcast to [2, 5, 7]: mask bool [5, 6]",
+        ),
+        (
+            attention_grad(),
+            vec![(&[2, 5, 8], F), (&[2, 7, 8], F), (&[2, 7, 4], F), (&[2, 5], F), (&[2, 5, 4], F), (&[2, 5], F)],
+            "[2, 5, 8] f32, [2, 7, 8] f32, [2, 7, 4] f32",
+        ),
+        (
+            attention_grad(),
+            vec![(&[5, 8], F), (&[7, 8], F), (&[7, 4], F), (&[5], F), (&[5, 8], F), (&[5, 1], F)],
+            "attention_grad: grad must be [5, 4], lse and delta [5]: grad [5, 8], lse [5], delta [5, 1]",
+        ),
+        (
+            attention_grad(),
+            vec![(&[5, 8], F), (&[7, 8], F), (&[7, 4], F), (&[5], DType::F64), (&[5, 4], F), (&[5], F)],
+            "attention_grad: lse and delta must be f32: lse f64, delta f32",
         ),
         (Op::Copy, vec![(&[2, 3], b)], "[2, 3] bool"),
         (Op::Copy, vec![], "copy: takes 1 inputs: got 0"),
@@ -298,7 +319,7 @@ fn samples(dtype: DType) -> Vec<(Op, Vec<(&'static [usize], DType)>)> {
     let avg = PoolKind::Avg { count_padding: true };
     let key = random::Key { seed: 0, offset: 0 };
     let random = |distribution| Op::Random(Random { distribution, key, meta: meta(&[3], dtype) });
-    let d = dtype;
+    let (d, wide) = (dtype, dtype.compute());
     vec![
         (Op::Map(Map::new("map", Expr::identity())), vec![(&[2], d)]),
         (Op::Reduce(Reduce::new("sum", ReduceKind::Sum, &[0], false)), vec![(&[2], d)]),
@@ -345,6 +366,10 @@ fn samples(dtype: DType) -> Vec<(Op, Vec<(&'static [usize], DType)>)> {
             Op::Attention(Attention { scale: 1.0, causal: false }),
             vec![(&[2, 3], d), (&[2, 3], d), (&[2, 3], d), (&[2, 2], DType::Bool)],
         ),
+        (
+            Op::AttentionGrad(AttentionGrad { scale: 1.0, causal: false }),
+            vec![(&[2, 3], d), (&[2, 3], d), (&[2, 3], d), (&[2], wide), (&[2, 3], d), (&[2], wide)],
+        ),
     ]
 }
 
@@ -359,6 +384,7 @@ fn an_op_takes_the_dtypes_that_its_contract_declares() {
                 let role = contract.inputs[i.min(contract.inputs.len() - 1)];
                 let fits = match role {
                     Role::Data => *of == dtype,
+                    Role::Wide => *of == dtype.compute(),
                     Role::Index => *of == I,
                     Role::Mask => *of == DType::Bool,
                 };

@@ -6,7 +6,7 @@ use tensor_core::{DType, Result};
 
 use super::frame::{self, Geometry, Problem};
 use super::gather::{Gather, Tables};
-use crate::emit::register_type;
+use crate::emit::{load_if, register_type};
 use crate::kernels::Text;
 use crate::kernels::reduce::neutral;
 
@@ -298,23 +298,5 @@ impl Side {
             text.line("add.u32 %t_x, %t_x, %t_d;");
         }
         text.line("}");
-    }
-}
-
-/// Loads the element at an address where a predicate holds, else zero.
-fn load_if(dtype: DType, p: &str, d: &str, address: &str) -> String {
-    let zero = neutral(ReduceKind::Sum, dtype, d);
-    match dtype {
-        DType::F16 => format!(
-            "{{ .reg .b16 %t_h; mov.b16 %t_h, 0; @{p} ld.global.b16 %t_h, [{address}]; cvt.f32.f16 {d}, %t_h; }}"
-        ),
-        DType::BF16 => format!(
-            "{{ .reg .b16 %t_h; .reg .b32 %t_w; mov.b16 %t_h, 0; @{p} ld.global.b16 %t_h, [{address}]; \
-             cvt.u32.u16 %t_w, %t_h; shl.b32 %t_w, %t_w, 16; mov.b32 {d}, %t_w; }}"
-        ),
-        DType::U8 => format!("{zero} @{p} ld.global.u8 {d}, [{address}];"),
-        DType::F64 | DType::F32 | DType::I64 | DType::I32 | DType::Bool => {
-            format!("{zero} @{p} ld.global.{} {d}, [{address}];", register_type(LowType::of(dtype)))
-        }
     }
 }

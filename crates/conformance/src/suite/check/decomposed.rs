@@ -33,7 +33,12 @@ pub(super) fn check(trial: &Trial, device: &Device) -> Verdict {
 /// Whether an op has simpler parts.
 fn is_composite(op: &Op) -> bool {
     match op {
-        Op::Softmax(_) | Op::Normalize(_) | Op::NormalizeGrad(_) | Op::CrossEntropy(_) | Op::Attention(_) => true,
+        Op::Softmax(_)
+        | Op::Normalize(_)
+        | Op::NormalizeGrad(_)
+        | Op::CrossEntropy(_)
+        | Op::Attention(_)
+        | Op::AttentionGrad(_) => true,
         Op::Reduce(op) => !op.producer.is_identity(),
         Op::MatMul(op) => !op.epilogue.is_identity(),
         Op::Conv(op) => !op.epilogue.is_identity(),

@@ -49,7 +49,7 @@ fn is_split(op: &Op) -> bool {
         !epilogue.is_identity() && epilogue.code.derivatives().iter().flatten().any(|code| code.reads(0))
     };
     match op {
-        Op::NormalizeGrad(_) | Op::Attention(_) => true,
+        Op::NormalizeGrad(_) | Op::AttentionGrad(_) => true,
         Op::MatMul(op) => reads_result(&op.epilogue),
         Op::Conv(op) => reads_result(&op.epilogue),
         Op::Reduce(op) => op.kind != ReduceKind::Sum && !op.producer.is_identity(),

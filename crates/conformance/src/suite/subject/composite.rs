@@ -1,6 +1,7 @@
 //! Softmax, cross-entropy, normalisation and attention.
 
-use tensor_core::{AttentionOptions, DType, Result, Tensor};
+use tensor_core::op::Attention;
+use tensor_core::{AttentionOptions, DType, Op, Result, Tensor, execute};
 
 use super::{is_rare, shape_and_axis, small, subject, with_argument};
 use crate::suite::case::{Call, Subject};
@@ -16,14 +17,24 @@ const NORMS: &[(&str, Norm)] = &[
     ("rms_normalize", |x, axes, epsilon| x.rms_normalize(axes, epsilon)),
 ];
 
-/// Query, key and value with batch axes that broadcast, and options: causal, scaled, masked.
+/// Rows and keys at the edges of tiles.
+const EDGES: &[usize] = &[32, 31, 33, 64, 63, 65, 1, 129];
+
+/// Query, key and value: mostly small; else with rows, keys or depths at the edges of tiles; and options: causal, scaled,
+/// masked.
 fn attention(draw: &mut Draw<'_>) -> Call {
+    let small = [3, 1, 2, 5, 8, 17, 0, 4];
+    let (t, s, d, e, limit) = match draw.below(5) {
+        0 | 1 => (draw.pick(&small), draw.pick(&small), draw.pick(&[4, 1, 3, 8, 0]), draw.pick(&[2, 1, 5, 8]), 6),
+        2 => (draw.pick(EDGES), draw.pick(&small), draw.pick(&[4, 3, 9]), draw.pick(&[2, 5, 8]), 3),
+        3 => (draw.pick(&small), draw.pick(EDGES), draw.pick(&[4, 3, 9]), draw.pick(&[2, 5, 8]), 3),
+        _ if draw.flag() => (draw.pick(EDGES), draw.pick(EDGES), draw.pick(&[2, 1, 5]), draw.pick(&[2, 3]), 1),
+        _ => (draw.pick(&small), draw.pick(&small), draw.pick(EDGES), draw.pick(EDGES), 2),
+    };
     let rank = draw.below(3);
-    let batch = draw.dims(rank, 4);
-    let (t, s) = (draw.size(17), draw.size(17));
-    let (d, e) = (draw.pick(&[4, 1, 3, 8]), draw.pick(&[2, 1, 5]));
-    let (causal, scale, masked) = (draw.flag(), draw.pick(&[None, Some(0.5), Some(2.0)]), draw.flag());
-    let s = if causal || draw.flag() { t } else { s };
+    let batch = draw.dims(rank, limit);
+    let (causal, scale, masked) = (draw.flag(), draw.pick(&[None, Some(0.5), Some(2.0), Some(-0.3)]), draw.flag());
+    let s = if draw.flag() { t } else { s };
     let key_d = if is_rare(draw, 24) { d + 1 } else { d };
     let of = |last: [usize; 2]| Input::data(&[&batch[..], &last].concat());
     let mut inputs = vec![of([t, d]), of([s, key_d]), of([s, e])];
@@ -32,6 +43,19 @@ fn attention(draw: &mut Draw<'_>) -> Call {
     }
     Call::new(format!("causal {causal}, scale {scale:?}"), inputs, move |x| {
         x[0].attention(&x[1], &x[2], &AttentionOptions { scale, causal, mask: x.get(3) })
+    })
+}
+
+/// The op itself, whose second output is a function of query and key, too.
+fn attention_lse(draw: &mut Draw<'_>) -> Call {
+    let (t, s) = (draw.pick(&[3, 1, 5, 33]), draw.pick(&[4, 2, 7, 65]));
+    let (d, e, causal) = (draw.pick(&[4, 2, 5]), draw.pick(&[3, 1, 6]), draw.flag());
+    // Every row has a key to attend to.
+    let t = if causal { t.min(s) } else { t };
+    let inputs = vec![Input::data(&[2, t, d]), Input::data(&[2, s, d]), Input::data(&[2, s, e])];
+    Call::many(format!("causal {causal}"), inputs, move |_, x| {
+        let op = Op::Attention(Attention { scale: 0.5, causal });
+        Ok(execute(&op, &[&x[0], &x[1], &x[2]])?.into_vec())
     })
 }
 
@@ -61,6 +85,7 @@ pub(super) fn subjects() -> Vec<Subject> {
             Call::new("", inputs, |x| x[0].cross_entropy(&x[1]))
         }),
         subject("attention", "attention(key, value, options)", |draw, _| attention(draw)),
+        subject("attention_lse", "Attention { scale, causal }", |draw, _| attention_lse(draw)),
     ];
     softmaxes.chain(norms).chain(others).collect()
 }
