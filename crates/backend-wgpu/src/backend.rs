@@ -102,7 +102,10 @@ impl Backend for WgpuBackend {
             Op::NormalizeGrad(op) => self.rows(&inputs[0], &op.axes),
             Op::CrossEntropy(_) => self.computes([inputs[0].dtype]),
             Op::Attention(_) | Op::AttentionGrad(_) => Support::Decompose,
-            Op::Custom(_) => Support::Unsupported(format!("{} is not written in WGSL yet; use cpu", op.name())),
+            Op::Custom(op) => match kernels::custom::kernel(&**op) {
+                Some(_) => Support::Native,
+                None => Support::Unsupported(format!("{} has no WGSL kernel; add one for Kind::Wgpu", op.name())),
+            },
         }
     }
 
@@ -155,6 +158,7 @@ impl Backend for WgpuBackend {
             Op::CrossEntropy(_) => kernels::cross_entropy::cross_entropy(cx, inputs, &outputs[0]),
             Op::Pool(op) => kernels::pool::pool(cx, op, inputs[0], outputs),
             Op::AvgPoolGrad(op) => kernels::pool::avg_grad(cx, op, inputs[0], &outputs[0]),
+            Op::Custom(op) => kernels::custom::custom(cx, op, inputs, outputs),
             Op::Concat(op) => moves::concat(cx, op, inputs, &outputs[0]),
             Op::Pad(op) => moves::pad(cx, op, inputs[0], &outputs[0]),
             Op::Copy => moves::copy(cx, inputs[0]),
@@ -164,7 +168,7 @@ impl Backend for WgpuBackend {
             Op::Softmax(op) => kernels::softmax::softmax(cx, op, inputs[0], &outputs[0]),
             Op::Normalize(op) => kernels::normalize::normalize(cx, op, inputs[0], outputs),
             Op::NormalizeGrad(op) => kernels::normalize::normalize_grad(cx, op, inputs, &outputs[0]),
-            Op::Attention(_) | Op::AttentionGrad(_) | Op::Custom(_) => {
+            Op::Attention(_) | Op::AttentionGrad(_) => {
                 unreachable!("invariant: core decomposes what supports() declines")
             }
         }

@@ -99,9 +99,32 @@ impl Batch {
         args: &[u32],
         groups: usize,
     ) -> Result<()> {
-        self.gpu.check(op)?;
         debug_assert_eq!(args.len(), pipeline.n_args, "invariant: {op} is given what its text reads");
-        if groups == 0 {
+        let rows = groups.div_ceil(ROW_GROUPS);
+        if rows > ROW_GROUPS {
+            return Err(Error::unsupported(
+                op.to_string(),
+                format!("has too much work for one kernel: groups {groups}; split the tensor"),
+            ));
+        }
+        let groups = [groups.div_ceil(rows.max(1)) as u32, rows as u32, 1];
+        self.dispatch_groups(op, pipeline, windows, args, groups)
+    }
+
+    /// Records a kernel on a grid of groups, with parameters if it has some.
+    ///
+    /// # Errors
+    /// A binding beyond the adapter's limits, and what was caught before.
+    pub(crate) fn dispatch_groups(
+        &self,
+        op: &str,
+        pipeline: &Pipeline,
+        windows: &[Window<'_>],
+        args: &[u32],
+        groups: [u32; 3],
+    ) -> Result<()> {
+        self.gpu.check(op)?;
+        if groups.contains(&0) {
             return Ok(());
         }
         let largest = self.gpu.limits.max_storage_buffer_binding_size;
@@ -116,13 +139,6 @@ impl Batch {
                 ),
             ));
         }
-        let rows = groups.div_ceil(ROW_GROUPS);
-        if rows > ROW_GROUPS {
-            return Err(Error::unsupported(
-                op.to_string(),
-                format!("has too much work for one kernel: groups {groups}; split the tensor"),
-            ));
-        }
         let alignment = self.gpu.limits.min_uniform_buffer_offset_alignment as usize;
         let mut state = self.state();
         let len_bytes = pipeline.args_bytes();
@@ -135,19 +151,25 @@ impl Batch {
         state.bytes.resize(offset + len_bytes, 0);
         let size = wgpu::BufferSize::new(len_bytes as u64);
         let parameters = wgpu::BufferBinding { buffer: &self.staged, offset: 0, size };
-        let mut entries: SmallVec<[wgpu::BindGroupEntry<'_>; 8]> = SmallVec::new();
-        entries.push(wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(parameters) });
-        for (k, &Window { buffer, offset, len_bytes }) in windows.iter().enumerate() {
-            let window = wgpu::BufferBinding { buffer, offset, size: wgpu::BufferSize::new(len_bytes) };
-            let resource = wgpu::BindingResource::Buffer(window);
-            entries.push(wgpu::BindGroupEntry { binding: k as u32 + 1, resource });
-        }
+        let windows = windows.iter().map(|&Window { buffer, offset, len_bytes }| {
+            let size = wgpu::BufferSize::new(len_bytes);
+            wgpu::BufferBinding { buffer, offset, size }
+        });
+        let has_args = !args.is_empty();
+        let entries: SmallVec<[wgpu::BindGroupEntry<'_>; 8]> =
+            (has_args.then_some(parameters).into_iter().chain(windows))
+                .enumerate()
+                .map(|(k, window)| {
+                    let resource = wgpu::BindingResource::Buffer(window);
+                    wgpu::BindGroupEntry { binding: k as u32, resource }
+                })
+                .collect();
         let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &pipeline.layout, entries: &entries };
         let group = self.gpu.device.create_bind_group(&descriptor);
         let pass = state.pass(&self.gpu.device);
         pass.set_pipeline(&pipeline.pipeline);
-        pass.set_bind_group(0, &group, &[offset as u32]);
-        pass.dispatch_workgroups(groups.div_ceil(rows) as u32, rows as u32, 1);
+        pass.set_bind_group(0, &group, &[offset as u32][..usize::from(has_args)]);
+        pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
         state.n_dispatches += 1;
         DISPATCHES.fetch_add(1, Relaxed);
         if state.n_dispatches >= MOST_DISPATCHES {

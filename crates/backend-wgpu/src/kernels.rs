@@ -4,6 +4,7 @@ pub(crate) mod context;
 pub(crate) mod conv;
 pub(crate) mod create;
 pub(crate) mod cross_entropy;
+pub(crate) mod custom;
 pub(crate) mod extremum;
 pub(crate) mod indexing;
 pub(crate) mod map;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
+use tensor_core::op::WgslKernel;
 use tensor_core::{Error, Result};
 
 use crate::batch::count_kernel;
@@ -39,6 +40,16 @@ impl Pipeline {
     }
 }
 
+/// A kernel to compile.
+struct Text<'a> {
+    label: &'a str,
+    text: &'a str,
+    entry: &'a str,
+    bindings: &'a [Access],
+    /// Parameters of 32 bits, in a binding of their own ahead of the others; 0 for none.
+    n_args: usize,
+}
+
 /// The compiled kernels of a device.
 pub(crate) struct Pipelines {
     gpu: Arc<Gpu>,
@@ -59,13 +70,44 @@ impl Pipelines {
         if let Some(pipeline) = compiled.get(&key) {
             return Ok(pipeline.clone());
         }
-        let pipeline = Arc::new(self.compile(op, key.kernel, &text()?)?);
+        let Finished { text, bindings, n_args } = text()?;
+        let whole = Text { label: key.kernel, text: &text, entry: "main", bindings: &bindings, n_args };
+        let refused = |error| {
+            let label = &self.gpu.label;
+            Error::device(op.to_string(), format!("{label} refuses the kernel {}: {error}\n{text}", key.kernel))
+        };
+        let pipeline = Arc::new(self.compile(op, &whole)?.map_err(refused)?);
         count_kernel();
         compiled.insert(key, pipeline.clone());
         Ok(pipeline)
     }
 
-    fn compile(&self, op: &str, kernel: &str, text: &Finished) -> Result<Pipeline> {
+    /// The same for a kernel of a user's own, without parameters of ours.
+    ///
+    /// # Errors
+    /// As [`Pipelines::get`].
+    pub(crate) fn custom(&self, op: &str, kernel: &WgslKernel, bindings: &[Access]) -> Result<Arc<Pipeline>> {
+        // The text is the user's: where it and its entry lie tells it from others.
+        let place = |text: &str| [text.as_ptr() as u64, text.len() as u64];
+        let written = bindings.iter().filter(|access| **access == Access::Write).count();
+        let counts = [written as u64, bindings.len() as u64];
+        let key = Key::new("custom", [place(kernel.text), place(kernel.entry), counts].concat());
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = compiled.get(&key) {
+            return Ok(pipeline.clone());
+        }
+        let text = Text { label: kernel.entry, text: kernel.text, entry: kernel.entry, bindings, n_args: 0 };
+        let refused = |error| {
+            Error::device(op.to_string(), format!("{} refuses the kernel {}: {error}", self.gpu.label, kernel.entry))
+        };
+        let pipeline = Arc::new(self.compile(op, &text)?.map_err(refused)?);
+        count_kernel();
+        compiled.insert(key, pipeline.clone());
+        Ok(pipeline)
+    }
+
+    /// The inner error is the compiler's.
+    fn compile(&self, op: &str, text: &Text<'_>) -> Result<Result<Pipeline, wgpu::Error>> {
         let most = self.gpu.limits.max_storage_buffers_per_shader_stage as usize;
         if text.bindings.len() > most {
             return Err(Error::unsupported(
@@ -82,47 +124,42 @@ impl Pipelines {
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: is_parameter, min_binding_size: None },
             count: None,
         };
+        // Parameters come first, where there are some.
+        let has_args = text.n_args > 0;
         let storage = |(k, access): (usize, &Access)| {
             let read_only = *access == Access::Read;
-            entry(k as u32 + 1, wgpu::BufferBindingType::Storage { read_only }, false)
+            entry(k as u32 + u32::from(has_args), wgpu::BufferBindingType::Storage { read_only }, false)
         };
-        let entries: Vec<_> = std::iter::once(entry(0, wgpu::BufferBindingType::Uniform, true))
-            .chain(text.bindings.iter().enumerate().map(storage))
-            .collect();
+        let parameters = has_args.then(|| entry(0, wgpu::BufferBindingType::Uniform, true));
+        let entries: Vec<_> = parameters.into_iter().chain(text.bindings.iter().enumerate().map(storage)).collect();
         let device = &self.gpu.device;
         let work = || {
-            let source = wgpu::ShaderSource::Wgsl(text.text.as_str().into());
-            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(kernel), source });
-            let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some(kernel), entries: &entries };
+            let source = wgpu::ShaderSource::Wgsl(text.text.into());
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(text.label), source });
+            let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some(text.label), entries: &entries };
             let layout = device.create_bind_group_layout(&descriptor);
             let descriptor = wgpu::PipelineLayoutDescriptor {
-                label: Some(kernel),
+                label: Some(text.label),
                 bind_group_layouts: &[Some(&layout)],
                 ..wgpu::PipelineLayoutDescriptor::default()
             };
             let whole = device.create_pipeline_layout(&descriptor);
-            // Every kernel writes shared memory before it reads it.
+            // Every kernel of ours writes shared memory before it reads it.
             let compilation_options = wgpu::PipelineCompilationOptions {
-                zero_initialize_workgroup_memory: false,
+                zero_initialize_workgroup_memory: !has_args,
                 ..wgpu::PipelineCompilationOptions::default()
             };
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some(kernel),
+                label: Some(text.label),
                 layout: Some(&whole),
                 module: &module,
-                entry_point: Some("main"),
+                entry_point: Some(text.entry),
                 compilation_options,
                 cache: None,
             });
             Pipeline { pipeline, layout, n_args: text.n_args }
         };
         let (pipeline, refused) = self.gpu.caught(wgpu::ErrorFilter::Validation, work);
-        match refused {
-            None => Ok(pipeline),
-            Some(error) => Err(Error::device(
-                op.to_string(),
-                format!("{} refuses the kernel {kernel}: {error}\n{}", self.gpu.label, text.text),
-            )),
-        }
+        Ok(refused.map_or(Ok(pipeline), Err))
     }
 }

@@ -238,6 +238,8 @@ pub enum CustomKernel {
     Rust(Arc<dyn Fn(&[HostArray], &[Meta]) -> Result<Vec<HostData>> + Send + Sync>),
     /// For `Kind::Cuda`: PTX text, which the driver compiles once, and how it is launched.
     Ptx(PtxKernel),
+    /// For `Kind::Wgpu`: the kernel in WGSL for inputs and outputs of these shapes and dtypes. A text is compiled once.
+    Wgsl(Arc<dyn Fn(&[Meta], &[Meta]) -> Result<WgslKernel> + Send + Sync>),
 }
 
 /// A kernel as PTX text.
@@ -263,6 +265,24 @@ pub struct PtxLaunch {
     pub shared_bytes: u32,
     /// Further parameters.
     pub numbers: Vec<u64>,
+}
+
+/// A kernel as WGSL text, and how it is dispatched.
+///
+/// Its bindings lie in group 0, counted from 0: the outputs (`var<storage, read_write>`), then the inputs, which are row-major
+/// (`var<storage, read>`), then, if there are any, the numbers (`var<storage, read>`): an `array<u32>`, or a structure of
+/// `u32`, `i32` and `f32`. Of f16 and bf16 two elements lie in a `u32`, of u8 and bool four, the first one lowest; other
+/// dtypes are arrays of their WGSL type. `arrayLength` may be more than a tensor has: where elements end is a number to pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WgslKernel {
+    /// The module.
+    pub text: &'static str,
+    /// The `@compute` function.
+    pub entry: &'static str,
+    /// Workgroups, per axis, of which adapters start 65,535; a 0 starts nothing.
+    pub groups: [u32; 3],
+    /// Further parameters; those of an f32 are its bits ([`f32::to_bits`]).
+    pub numbers: Vec<u32>,
 }
 
 /// Row-major host values with their shape, as a custom kernel receives them.
