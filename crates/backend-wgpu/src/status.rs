@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
+use smallvec::SmallVec;
 use tensor_core::{DType, Error, Result, Tensor};
 
 use crate::batch::{Batch, Window};
@@ -76,9 +77,7 @@ impl Status {
             let mut state = self.state();
             let kept_bytes: usize = state.pending.iter().map(|pending| bytes(&pending.indices)).sum();
             if state.free.is_empty() || kept_bytes + bytes(indices) > KEPT_BYTES {
-                let all = std::mem::take(&mut state.pending);
-                let read = batch.read("gather", &[self.window()])?;
-                self.settle(&mut state, batch, all, &read)?;
+                self.settle(&mut state, batch, "gather", None)?;
             }
             state.free.pop().ok_or_else(|| {
                 Error::device("gather", "too many threads start kernels at once: limit 1024; start fewer")
@@ -96,44 +95,36 @@ impl Status {
         done
     }
 
-    /// Reads part of a buffer once all work before is done, and the findings of this thread's launches with it.
+    /// Reads part of a buffer once all work before is done, and what was found until then.
     ///
     /// # Errors
-    /// The first finding, and those of reading.
+    /// The first finding of this thread's launches, and those of reading.
     pub(crate) fn read(&self, batch: &Batch, op: &str, from: Window<'_>) -> Result<Vec<u8>> {
-        let own = self.take_own();
-        let parts = [from, self.window()];
-        let mut bytes = batch.read(op, if own.is_empty() { &parts[..1] } else { &parts })?;
-        let slots = bytes.split_off(from.len_bytes as usize);
-        self.report(batch, own, &slots)?;
-        Ok(bytes)
+        let mut state = self.state();
+        if state.pending.is_empty() && state.found.is_empty() {
+            drop(state);
+            return batch.read(op, &[from]);
+        }
+        let bytes = self.settle(&mut state, batch, op, Some(from))?;
+        state.found.remove(&thread::current().id()).map_or(Ok(bytes), Err)
     }
 
     /// The first finding of this thread's launches since the last time, once all work is done.
     pub(crate) fn check(&self, batch: &Batch) -> Result<()> {
-        let own = self.take_own();
-        let slots = if own.is_empty() { Vec::new() } else { batch.read("synchronize", &[self.window()])? };
-        self.report(batch, own, &slots)
-    }
-
-    /// This thread's launches since the last time.
-    fn take_own(&self) -> Vec<Pending> {
-        let thread = thread::current().id();
         let mut state = self.state();
-        let (own, others) = std::mem::take(&mut state.pending).into_iter().partition(|p| p.thread == thread);
-        state.pending = others;
-        own
-    }
-
-    fn report(&self, batch: &Batch, own: Vec<Pending>, slots: &[u8]) -> Result<()> {
-        let mut state = self.state();
-        self.settle(&mut state, batch, own, slots)?;
+        if !state.pending.is_empty() {
+            self.settle(&mut state, batch, "synchronize", None)?;
+        }
         state.found.remove(&thread::current().id()).map_or(Ok(()), Err)
     }
 
-    /// Notes what was found by launches that are done, in their order, and frees their slots.
-    fn settle(&self, state: &mut State, batch: &Batch, done: Vec<Pending>, slots: &[u8]) -> Result<()> {
-        for Pending { slot, thread, indices, error } in done {
+    /// Waits for all launches, of other threads too: notes what they found, in their order, and frees their slots. Whoever
+    /// else waits does so for the lock, so that nobody misses what is being read.
+    fn settle(&self, state: &mut State, batch: &Batch, op: &str, from: Option<Window<'_>>) -> Result<Vec<u8>> {
+        let parts: SmallVec<[Window<'_>; 2]> = from.into_iter().chain([self.window()]).collect();
+        let mut bytes = batch.read(op, &parts)?;
+        let slots = bytes.split_off(bytes.len() - 4 * N_SLOTS);
+        for Pending { slot, thread, indices, error } in std::mem::take(&mut state.pending) {
             let mut word = [0; 4];
             word.copy_from_slice(&slots[4 * slot..][..4]);
             if word != [0; 4] {
@@ -144,7 +135,7 @@ impl Status {
             }
             state.free.push(slot);
         }
-        Ok(())
+        Ok(bytes)
     }
 }
 
