@@ -65,6 +65,7 @@ pub(crate) fn conv(cx: &Context, op: &Conv, inputs: &[&Tensor], meta: &Meta) -> 
         along: [true, false],
         patches: patches.collect(),
     }
+    .simplified()
     .run(cx, meta)
 }
 
@@ -101,6 +102,7 @@ pub(crate) fn input_grad(cx: &Context, op: &ConvInputGrad, inputs: &[&Tensor], m
         along: [true, false],
         patches: patches.collect(),
     }
+    .simplified()
     .run(cx, meta)
 }
 
@@ -137,6 +139,7 @@ pub(crate) fn weight_grad(cx: &Context, op: &ConvWeightGrad, inputs: &[&Tensor],
         along: [true, true],
         patches: patches.collect(),
     }
+    .simplified()
     .run(cx, meta)
 }
 

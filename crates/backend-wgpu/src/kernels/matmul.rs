@@ -11,6 +11,8 @@ use super::{Context, reduce};
 
 /// With so few rows or columns a fold reads as much as a tile, and wastes nothing.
 const FEW: usize = 4;
+/// From so long a sum on a group folds it.
+const LONG: usize = 256;
 
 /// y = epilogue(lhs · rhs, extra…).
 pub(crate) fn matmul(cx: &Context, op: &MatMul, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
@@ -26,7 +28,7 @@ pub(crate) fn matmul(cx: &Context, op: &MatMul, inputs: &[&Tensor], meta: &Meta)
     // A fold's neighbouring invocations are neighbours along k: the operands must lie so.
     let is_near = |own: isize, other: isize, many: usize| many <= FEW || own.unsigned_abs() <= other.unsigned_abs();
     let is_along = is_near(a[rank - 1], a[rank - 2], m) && is_near(b[rank - 2], b[rank - 1], n);
-    if m.min(n) <= FEW && is_along && !meta.shape.is_empty() {
+    if m.min(n) <= FEW && k >= LONG && is_along && !meta.shape.is_empty() {
         let dims: Dims = meta.shape.iter().copied().chain([k]).collect();
         let view = |x: &Tensor, strides: &[isize], inner: [isize; 3]| {
             let strides = strides[..rank - 2].iter().copied().chain(inner).collect();

@@ -11,7 +11,7 @@ use tensor_core::{DType, Expr, Meta, Result, Shape, Storages, Tensor};
 
 use super::context::{GROUP, window};
 use super::map::push_numbers;
-use super::rows::{total, wide_tensor};
+use super::rows::{MOST_ITERATIONS, total, wide_tensor};
 use super::{Context, map, reduce, storage};
 use crate::args::Args;
 use crate::batch::Window;
@@ -19,8 +19,8 @@ use crate::index;
 use crate::memory::Block;
 use crate::pipeline::Key;
 
-/// So long is the sum of one invocation at most: that many iterations, and of a tile's those of the loop around them.
-const MOST_DEPTH: usize = 16_384;
+/// So long are sums at most, of a tile and of one invocation: a tile's loop runs five times per 16 products.
+const MOST_DEPTH: [usize; 2] = [65_536, MOST_ITERATIONS];
 /// So many groups keep a GPU busy.
 const BUSY_GROUPS: usize = 128;
 /// Parts of a sum are so long at least: of a tile's, and of one invocation's.
@@ -72,6 +72,29 @@ enum Form {
 }
 
 impl Product<'_> {
+    /// The same product with b as a plain operand, if its windows lie apart from any edge: kernels of one tap, no padding.
+    pub(super) fn simplified(mut self) -> Self {
+        let n = self.patches.len();
+        let (columns, depth) = (self.columns.rank() - n, self.depth.rank() - n);
+        let is_inside = |(k, axis): (usize, &Patch)| {
+            let by_column = axis.by_column * (self.columns.dims[columns + k] as isize - 1).max(0);
+            let by_depth = axis.by_depth * (self.depth.dims[depth + k] as isize - 1).max(0);
+            let last = by_column.max(0) + by_depth.max(0);
+            axis.divisor == 1 && axis.before == 0 && by_column.min(by_depth) >= 0 && last < axis.size as isize
+        };
+        if n == 0 || !self.patches.iter().enumerate().all(is_inside) {
+            return self;
+        }
+        let b = self.columns.strides.len() - 1;
+        for (k, axis) in self.patches.drain(..).enumerate() {
+            self.columns.strides[b][columns + k] = axis.by_column * axis.stride;
+            self.depth.strides[1][depth + k] = axis.by_depth * axis.stride;
+        }
+        self.columns = Plan::of(&self.columns.dims, self.columns.strides);
+        self.depth = Plan::of(&self.depth.dims, self.depth.strides);
+        self
+    }
+
     /// The result.
     pub(super) fn run(&self, cx: &Context, meta: &Meta) -> Result<Storages> {
         let dtype = self.a.dtype();
@@ -99,14 +122,15 @@ impl Product<'_> {
     fn form(&self) -> (Form, usize) {
         let (rows, columns, depth) = (self.rows.len(), self.columns.len(), self.depth.len());
         let tiles = |tile: usize| self.batch.len() * rows.div_ceil(tile) * columns.div_ceil(tile);
-        let (form, groups, least) = if rows.min(columns) <= FEW || rows * columns <= FEW_ELEMENTS {
-            (Form::Each, tiles(1).div_ceil(GROUP), LEAST_DEPTH[1])
+        let (form, groups, kind) = if rows.min(columns) <= FEW || rows * columns <= FEW_ELEMENTS {
+            (Form::Each, tiles(1).div_ceil(GROUP), 1)
         } else {
             let r = if tiles(64) >= BUSY_GROUPS { 4 } else { 2 };
             let step = if self.a.dtype().size_bytes() == 8 { 8 } else { 16 };
-            (Form::Tile { r, step }, tiles(16 * r), LEAST_DEPTH[0])
+            (Form::Tile { r, step }, tiles(16 * r), 0)
         };
-        let wanted = (BUSY_GROUPS / groups).min(depth / least).max(depth.div_ceil(MOST_DEPTH)).max(1);
+        let (least, most) = (LEAST_DEPTH[kind], MOST_DEPTH[kind]);
+        let wanted = (BUSY_GROUPS / groups).min(depth / least).max(depth.div_ceil(most)).max(1);
         // Parts begin at a step, and none is empty.
         (form, depth.div_ceil(segment(depth, wanted, form)).max(1))
     }
