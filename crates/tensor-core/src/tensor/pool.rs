@@ -71,12 +71,7 @@ impl Tensor {
             let (start, stop) = bounds(w);
             (start..stop).for_each(|i| shares[i * size + w] = 1.0 / (stop - start) as f64);
         }
-        let place = (self.place(), self.dtype());
-        let shares = match self.dtype() {
-            DType::F64 => Self::from_vec(shares, [n, size], place),
-            // Rounded here: not every device has f64.
-            _ => Self::from_vec(shares.into_iter().map(|share| share as f32).collect(), [n, size], place),
-        }?;
+        let shares = Self::from_vec(shares, [n, size], (self.place(), self.dtype()))?;
         self.transpose(axis, -1)?.matmul(&shares)?.transpose(axis, -1)
     }
 
