@@ -30,7 +30,7 @@ impl Subject {
 
     /// A device that does what hardware may do and does not promise: it differs from the emulator that it is compared with.
     pub(crate) fn emulated() -> Result<Self> {
-        let settings = Emulated { capability: (9, 0), memory_bytes: 32 << 20, ..Emulated::adverse(0, 7) };
+        let settings = Emulated { capability: (9, 0), memory_bytes: 8 << 20, ..Emulated::adverse(0, 7) };
         let driver = settings.driver();
         Ok(Self { device: on_driver(driver.clone(), 0, true), driver, is_emulated: true })
     }

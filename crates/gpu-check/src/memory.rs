@@ -61,7 +61,7 @@ fn out_of_memory(subject: &Subject, record: &mut Record) -> Result<()> {
 /// Fifty epochs: memory is what it was after the second.
 fn leaks(subject: &Subject, record: &mut Record) -> Result<()> {
     let device = &subject.device;
-    let (n_epochs, n_batches) = (50, subject.size(20, 2));
+    let (n_epochs, n_batches) = (50, subject.size(20, 1));
     let (n_rows, n_pixels, n_hidden) = subject.size((64, 784, 256), (4, 16, 8));
     let mut model =
         chain![nn::Linear::new(n_pixels, n_hidden, device)?, nn::Relu, nn::Linear::new(n_hidden, 10, device)?];

@@ -43,9 +43,9 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Section {
-    /// How long it may take. The emulator is slow and its sizes are tiny.
+    /// How long it may take; the emulator, on a machine that has other work, anything but for ever.
     pub(crate) fn budget(&self, is_emulated: bool) -> Duration {
-        Duration::from_secs(if is_emulated { 60.min(3 * self.budget_s) } else { self.budget_s })
+        Duration::from_secs(if is_emulated { 300 } else { self.budget_s })
     }
 }
 
