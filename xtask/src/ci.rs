@@ -32,6 +32,7 @@ const STEPS: &[(&str, &[&str])] = &[
             "run --release -p first-steps",
             "run --release -p cpu-custom-op",
             "run --release -p cuda-custom-kernel --features cuda,emulator",
+            "run --release -p wgpu-any-gpu --features wgpu -- --epochs 2",
         ],
     ),
     (
