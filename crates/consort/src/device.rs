@@ -31,6 +31,8 @@ pub use cuda_backend::n_modules as cuda_modules;
 pub use cuda_backend::{Emulated, emulated};
 pub use lockstep::device as lockstep;
 pub use version::{DeviceReport, KindReport, VersionInfo, version_info};
+#[cfg(feature = "wgpu")]
+pub use wgpu_backend::n_kernels as wgpu_kernels;
 
 /// The environment variable that [`default`] reads.
 pub const DEVICE_VARIABLE: &str = "CONSORT_DEVICE";

@@ -7,34 +7,36 @@ use consort::{Device, Kind};
 const MAX_MODULES: usize = 4000;
 const MAX_PER_HUNDRED: usize = 60;
 
-/// Modules compiled so far.
-#[cfg(feature = "cuda")]
+/// Kernels that all GPU backends of this build compiled so far.
 pub(crate) fn compiled() -> usize {
-    consort::device::cuda_modules()
+    let mut n = 0;
+    #[cfg(feature = "cuda")]
+    {
+        n += consort::device::cuda_modules();
+    }
+    #[cfg(feature = "wgpu")]
+    {
+        n += consort::device::wgpu_kernels();
+    }
+    n
 }
 
-/// Without CUDA there are none.
-#[cfg(not(feature = "cuda"))]
-pub(crate) fn compiled() -> usize {
-    0
-}
-
-/// Says how many a CUDA device compiled, and whether these are some and not too many.
+/// Says how many a GPU compiled, and whether these are some and not too many.
 pub(crate) fn check(device: &Device, n_cases: usize, n_modules: usize) -> bool {
-    let is_cuda = device.info().kind == Kind::Cuda;
-    if is_cuda {
+    let is_gpu = matches!(device.info().kind, Kind::Cuda | Kind::Wgpu);
+    if is_gpu {
         println!("{device}: {n_modules} modules compiled, at most {}", limit(n_cases));
     }
-    let verdict = judged(is_cuda, n_cases, n_modules);
+    let verdict = judged(is_gpu, n_cases, n_modules);
     if let Err(why) = verdict {
         eprintln!("{device}: {n_modules} modules: {why}");
     }
     verdict.is_ok()
 }
 
-fn judged(is_cuda: bool, n_cases: usize, n_modules: usize) -> Result<(), &'static str> {
+fn judged(is_gpu: bool, n_cases: usize, n_modules: usize) -> Result<(), &'static str> {
     match n_modules {
-        0 if is_cuda => Err("none is counted"),
+        0 if is_gpu => Err("none is counted"),
         n if n > limit(n_cases) => Err("a kernel's text depends on what should be a parameter"),
         _ => Ok(()),
     }

@@ -11,3 +11,8 @@ pub(super) fn devices() -> Result<Vec<Device>> {
 pub(super) fn modest() -> Result<Vec<Device>> {
     backend_wgpu::modest()
 }
+
+/// Kernels compiled since the process started, on all adapters.
+pub fn n_kernels() -> usize {
+    backend_wgpu::counts().kernels as usize
+}
