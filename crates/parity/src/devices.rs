@@ -35,10 +35,6 @@ pub(crate) fn select(names: &[String], required: &[String]) -> Result<Selection,
         if name == "cuda" && selection.devices.last().is_some_and(|device| !device.info().is_hardware) {
             selection.add(ADVERSE, resolve(ADVERSE)?);
         }
-        // What runs on every adapter is a matter of software too.
-        if name == "wgpu" && selection.devices.last().is_some_and(|device| !device.info().is_hardware) {
-            selection.add(MODEST, resolve(MODEST)?);
-        }
     }
     if names.is_empty() {
         for kind in [Kind::Cpu, Kind::Cuda, Kind::Wgpu] {
@@ -77,9 +73,6 @@ fn resolve(name: &str) -> Result<consort::Result<Device>, String> {
 
 /// The emulated device that does what hardware may do and does not promise.
 const ADVERSE: &str = "cuda-emulated:1";
-
-/// The adapter with no more than every adapter has.
-const MODEST: &str = "wgpu-modest:0";
 
 #[cfg(feature = "emulator")]
 fn parse(name: &str) -> consort::Result<Device> {

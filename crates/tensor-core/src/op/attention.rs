@@ -230,7 +230,8 @@ fn hidden(causal: bool, scores: &Shape, q: &Tensor, mask: Option<&Tensor>) -> Re
         return Ok(masked);
     }
     let (t, s) = (scores[scores.rank() - 2] as i64, scores[scores.rank() - 1] as i64);
-    let place = (q.place(), DType::I64);
+    // In i32 where that fits: some GPUs do not compute in i64.
+    let place = (q.place(), if t.max(s) < i64::from(i32::MAX) { DType::I32 } else { DType::I64 });
     let last = Tensor::arange(s - t, s, 1, place)?.unsqueeze(-1)?;
     let future = Tensor::arange(0, s, 1, place)?.gt(&last)?;
     Ok(Some(match masked {
