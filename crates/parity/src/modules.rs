@@ -9,16 +9,15 @@ const MAX_PER_HUNDRED: usize = 60;
 
 /// Kernels that all GPU backends of this build compiled so far.
 pub(crate) fn compiled() -> usize {
-    let mut n = 0;
     #[cfg(feature = "cuda")]
-    {
-        n += consort::device::cuda_modules();
-    }
+    let cuda = consort::device::cuda_modules();
+    #[cfg(not(feature = "cuda"))]
+    let cuda = 0;
     #[cfg(feature = "wgpu")]
-    {
-        n += consort::device::wgpu_kernels();
-    }
-    n
+    let wgpu = consort::device::wgpu_kernels();
+    #[cfg(not(feature = "wgpu"))]
+    let wgpu = 0;
+    cuda + wgpu
 }
 
 /// Says how many a GPU compiled, and whether these are some and not too many.
