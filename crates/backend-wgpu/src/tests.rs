@@ -16,7 +16,8 @@ fn idle(is_modest: bool) -> Device {
 /// The calls of every function of the tensor surface, in its dtypes: forward and backward.
 fn compile_all(device: &Device) -> Vec<String> {
     let mut refused = Vec::new();
-    for subject in subjects() {
+    // A kernel of a user's own may be refused.
+    for subject in subjects().iter().filter(|subject| subject.name != "custom") {
         for dtype in DType::ALL {
             for (k, layout) in [Layout::Contiguous, Layout::Transposed].into_iter().enumerate() {
                 let choices = (0..12).map(|i| (7919 * (i + k as u32 + 1) % 65_521) as u16).collect();

@@ -20,6 +20,8 @@ pub struct Deviation {
     pub observed: &'static str,
 }
 
+const FLOATS: &[DType] = &[DType::F32, DType::F16, DType::BF16];
+
 /// Every deviation of every backend of this workspace.
 pub const DEVIATIONS: &[Deviation] = &[
     Deviation {
@@ -47,8 +49,24 @@ pub const DEVIATIONS: &[Deviation] = &[
         observed: "an error that says so",
     },
     Deviation {
+        op: "loss::nll",
+        dtypes: FLOATS,
+        kind: Kind::Wgpu,
+        lacking: Some("i64"),
+        reason: "the class that is ignored is found by comparing indices of 64 bits",
+        observed: "an error that says so; indices of 32 bits do",
+    },
+    Deviation {
+        op: "loss::cross_entropy",
+        dtypes: FLOATS,
+        kind: Kind::Wgpu,
+        lacking: Some("i64"),
+        reason: "the class that is ignored is found by comparing indices of 64 bits",
+        observed: "an error that says so; indices of 32 bits do",
+    },
+    Deviation {
         op: "*normalize",
-        dtypes: &[DType::F32, DType::F16, DType::BF16],
+        dtypes: FLOATS,
         kind: Kind::Wgpu,
         lacking: Some("16 bindings"),
         reason: "the gradient of a gradient is one expression over eight tensors",
