@@ -15,7 +15,7 @@ use crate::memory::Block;
 /// So many invocations keep a GPU busy; with fewer, rows are cut into segments.
 const BUSY: usize = 1 << 15;
 /// So many terms in all are not worth a second dispatch.
-const FEW_TERMS: usize = 1 << 14;
+const FEW_TERMS: usize = 1 << 15;
 
 /// y = fold over the axes of producer(x_0, x_1, …).
 pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {

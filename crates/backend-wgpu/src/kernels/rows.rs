@@ -22,7 +22,7 @@ use crate::shader::{Finished, Shader, names};
 /// So many iterations may one invocation run: some drivers end a loop that is longer, and say nothing.
 pub(crate) const MOST_ITERATIONS: usize = 32_768;
 /// So short a row is one invocation's.
-const SHORT: usize = 8;
+const SHORT: usize = 16;
 
 /// The type that totals have: 16-bit floats are folded in f32, bytes and truth values as i32.
 pub(super) fn total(dtype: DType) -> DType {

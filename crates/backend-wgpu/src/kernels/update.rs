@@ -1,4 +1,4 @@
-//! An optimizer's step in place: as many targets at once as the adapter binds.
+//! An optimizer's step in place: as many small targets at once as the adapter binds, large ones by themselves.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ use crate::pipeline::Key;
 use crate::shader::{Finished, Shader, names, per_invocation, stores};
 
 type Operands = SmallVec<[Tensor; 4]>;
+
+/// Targets of so many elements have a kernel each: what one started by itself costs is little beside them, and an invocation
+/// then has no other targets to pass by, all of whose work a processor that runs invocations side by side would do, masked.
+const LARGE: usize = 1 << 14;
 
 /// Applies a rule to all targets, and submits what is recorded. What can fail for lack of memory, the copies of what is
 /// shared, comes first.
@@ -48,7 +52,8 @@ pub(crate) fn update(cx: &Context, rule: &UpdateRule, targets: &mut [Target<'_>]
             *x = Tensor::from_storage(storage(block), meta, device);
         }
         let dtypes: SmallVec<[DType; 4]> = operands.iter().map(|x| x.dtype()).collect();
-        match groups.iter_mut().find(|(of, _)| *of == dtypes) {
+        let joins = |group: &Operands| !is_large(group) && !is_large(&operands);
+        match groups.iter_mut().find(|(of, group)| *of == dtypes && joins(&group[0])) {
             Some((_, group)) => group.push(operands),
             None => groups.push((dtypes, vec![operands])),
         }
@@ -61,6 +66,10 @@ pub(crate) fn update(cx: &Context, rule: &UpdateRule, targets: &mut [Target<'_>]
     }
     cx.batch.flush();
     Ok(())
+}
+
+fn is_large(operands: &Operands) -> bool {
+    operands[0].len() >= LARGE
 }
 
 /// What output `k` of a rule overwrites.
