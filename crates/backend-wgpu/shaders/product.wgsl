@@ -2,17 +2,18 @@
 // and both their adjoints: they differ in fetch_a and fetch_b alone, which are pasted in.
 //
 // A group computes a square tile of the result, 16·R wide; an invocation R×R elements of it, 16 rows and 16 columns apart, so
-// that neighbours read neighbouring words of shared memory and write neighbouring elements. Per step of 16 (types of 64 bits:
-// 8) along k both operands' tiles are brought into shared memory, by invocations that lie along whichever axis is contiguous.
+// that neighbours write neighbouring elements. Per step of 16 (types of 64 bits: 8) along k both operands' tiles are brought
+// into shared memory, by invocations that lie along whichever axis is contiguous. It holds vectors of R elements, what one
+// invocation needs of an operand at a place along k: one read each, on processors, too, where reads cost most.
 // Where there are few tiles, k is cut into parts whose sums a fold adds in order.
 //
-// Dispatch: groups of 256, a tile each: part, batch, tile down, tile across. Shared memory: 2·16·(16·R + 1) words.
+// Dispatch: groups of 256, a tile each: part, batch, tile down, tile across. Shared memory: 2·16·17·R words.
 // Bytes per element: each operand is read once per 16·R rows or columns of the other; the result is written once.
 // Ladder: an invocation per element (`product_each.wgsl`) where most of a tile would be idle; a fold per row (`rows.wgsl`) where
 // such operands lie along k; tiles of 32 (R = 2), so that small results fill the machine; tiles of 64 (R = 4): 16
-// multiplications per 8 reads of shared memory.
-var<workgroup> shared_a: array<{{T}}, {{SHARED}}>;
-var<workgroup> shared_b: array<{{T}}, {{SHARED}}>;
+// multiplications per 2 reads of shared memory.
+var<workgroup> shared_a: array<vec{{R}}<{{T}}>, {{SHARED}}>;
+var<workgroup> shared_b: array<vec{{R}}<{{T}}>, {{SHARED}}>;
 
 @compute @workgroup_size(256)
 fn main(

@@ -16,6 +16,8 @@ pub(crate) struct Gpu {
     pub(crate) queue: wgpu::Queue,
     pub(crate) limits: wgpu::Limits,
     pub(crate) features: wgpu::Features,
+    /// With so many groups at once it is busy.
+    pub(crate) busy_groups: usize,
     faults: Arc<Faults>,
 }
 
@@ -43,7 +45,7 @@ impl Faults {
 
 impl Gpu {
     /// Opens an adapter: with all of its limits, and the features that kernels use where it has them; or with what every
-    /// adapter has.
+    /// adapter has, as if it were hardware.
     ///
     /// # Errors
     /// What the driver says.
@@ -54,6 +56,9 @@ impl Gpu {
         } else {
             (adapter.features() & wanted, adapter.limits())
         };
+        // A processor has few cores, and gains more by larger tiles.
+        let is_processor = adapter.get_info().device_type == wgpu::DeviceType::Cpu;
+        let busy_groups = if is_processor && !is_modest { 4 } else { 128 };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some(label),
             required_features: features,
@@ -70,7 +75,7 @@ impl Gpu {
         device.set_device_lost_callback(move |reason, text| {
             noted.note_loss(format!("device is lost: {reason:?}, {}", one_line(&text)));
         });
-        Ok(Self { label: label.into(), device, queue, limits, features, faults })
+        Ok(Self { label: label.into(), device, queue, limits, features, busy_groups, faults })
     }
 
     /// An error that was caught since the last time; that the device is lost is said every time.

@@ -21,8 +21,6 @@ use crate::pipeline::Key;
 
 /// So long are sums at most, of a tile and of one invocation: a tile's loop runs five times per 16 products.
 const MOST_DEPTH: [usize; 2] = [65_536, MOST_ITERATIONS];
-/// So many groups keep a GPU busy.
-const BUSY_GROUPS: usize = 128;
 /// Parts of a sum are so long at least: of a tile's, and of one invocation's.
 const LEAST_DEPTH: [usize; 2] = [256, 64];
 /// With so few rows or columns, or so few elements, most of a tile would be idle.
@@ -102,7 +100,7 @@ impl Product<'_> {
         if n == 0 {
             return Ok(Storages::from_iter([storage(cx.output(meta)?)]));
         }
-        let (form, parts) = self.form();
+        let (form, parts) = self.form(cx.gpu.busy_groups);
         if parts == 1 {
             let wide = total(meta.dtype);
             let to = cx.output(&Meta::new(meta.shape.clone(), wide))?;
@@ -118,19 +116,20 @@ impl Product<'_> {
         with_epilogue(cx, self.name, &self.epilogue, product, self.a, self.extra, meta)
     }
 
-    /// Into how many parts sums are cut, and the form: by sizes alone, so that the order of a sum is fixed.
-    fn form(&self) -> (Form, usize) {
+    /// The form, and into how many parts sums are cut, so that there are `busy` groups: by sizes alone, and the order of a sum
+    /// is fixed.
+    fn form(&self, busy: usize) -> (Form, usize) {
         let (rows, columns, depth) = (self.rows.len(), self.columns.len(), self.depth.len());
         let tiles = |tile: usize| self.batch.len() * rows.div_ceil(tile) * columns.div_ceil(tile);
         let (form, groups, kind) = if rows.min(columns) <= FEW || rows * columns <= FEW_ELEMENTS {
             (Form::Each, tiles(1).div_ceil(GROUP), 1)
         } else {
-            let r = if tiles(64) >= BUSY_GROUPS { 4 } else { 2 };
+            let r = if tiles(64) >= busy { 4 } else { 2 };
             let step = if self.a.dtype().size_bytes() == 8 { 8 } else { 16 };
             (Form::Tile { r, step }, tiles(16 * r), 0)
         };
         let (least, most) = (LEAST_DEPTH[kind], MOST_DEPTH[kind]);
-        let wanted = (BUSY_GROUPS / groups).min(depth / least).max(depth.div_ceil(most)).max(1);
+        let wanted = (busy / groups).min(depth / least).max(depth.div_ceil(most)).max(1);
         // Parts begin at a step, and none is empty.
         (form, depth.div_ceil(segment(depth, wanted, form)).max(1))
     }

@@ -13,6 +13,10 @@ use crate::kernels::map::expressions;
 use crate::kernels::rows::total;
 use crate::shader::{Finished, Shader, names};
 
+/// Vectors of shared memory from one place along k to the next: one more than a tile has, so that neither those who lie along k
+/// nor those who lie across meet in a bank.
+const PITCH: usize = 17;
+
 impl Product<'_> {
     /// What [`Product::text_b`] reads.
     pub(super) fn push_b(&self, args: &mut Args, columns: &Plan, depth: &Plan) {
@@ -152,33 +156,33 @@ impl Product<'_> {
 
 /// The entry point of tiles.
 fn tile(r: usize, step: usize, t: &str, sides: [(Side<'_>, bool); 2]) -> String {
-    let (tile, pitch) = (16 * r, 16 * r + 1);
-    let [a, b] = sides.map(|(side, is_along)| side.text([tile, step, pitch], t, is_along));
+    let [a, b] = sides.map(|(side, is_along)| side.text(r, step, t, is_along));
     let at_once = 4;
+    let components = &["x", "y", "z", "w"][..r];
     let mut products = String::new();
     for k in 0..at_once {
-        let read: Vec<String> = (0..r).map(|j| format!("shared_b[at + x + {}u]", k * pitch + 16 * j)).collect();
-        let _ = writeln!(products, "            let b{k} = vec{r}<{t}>({});", read.join(", "));
-        for i in 0..r {
-            let _ = writeln!(products, "            sum{i} += shared_a[at + y + {}u] * b{k};", k * pitch + 16 * i);
+        let _ = writeln!(products, "            let a{k} = shared_a[at + y + {}u];", k * PITCH);
+        let _ = writeln!(products, "            let b{k} = shared_b[at + x + {}u];", k * PITCH);
+        for (i, component) in components.iter().enumerate() {
+            let _ = writeln!(products, "            sum{i} += a{k}.{component} * b{k};");
         }
     }
     let sums: String = (0..r).map(|i| format!("    var sum{i}: vec{r}<{t}>;\n")).collect();
     // Chosen, not indexed: what is indexed may not stay in registers.
     let mut row_sums = String::from("            var sums = sum0;\n");
     let mut own_sum = String::from("                    var sum = sums.x;\n");
-    for (i, component) in (0..r).zip(["x", "y", "z", "w"]).skip(1) {
+    for (i, component) in components.iter().enumerate().skip(1) {
         let _ = writeln!(row_sums, "            sums = select(sums, sum{i}, i == {i}u);");
         let _ = writeln!(own_sum, "                    sum = select(sum, sums.{component}, j == {i}u);");
     }
     include_str!("../../../shaders/product.wgsl")
-        .replace("{{SHARED}}", &(step * pitch).to_string())
-        .replace("{{TILE}}", &tile.to_string())
+        .replace("{{SHARED}}", &(step * PITCH).to_string())
+        .replace("{{TILE}}", &(16 * r).to_string())
         .replace("{{OWN}}", &format!("{}{}{sums}", a.0, b.0))
         .replace("{{R}}", &r.to_string())
         .replace("{{STEP}}", &step.to_string())
         .replace("{{AT_ONCE}}", &at_once.to_string())
-        .replace("{{PITCH}}", &pitch.to_string())
+        .replace("{{PITCH}}", &PITCH.to_string())
         .replace("{{LOADS}}", &format!("{}{}", a.1, b.1))
         .replace("{{PRODUCTS}}", &products)
         .replace("{{ROW_SUMS}}", &row_sums)
@@ -207,43 +211,49 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// What an invocation finds out once, and what it does at each step.
-    fn text(&self, [tile, step, pitch]: [usize; 3], t: &str, is_along: bool) -> (String, String) {
+    /// What an invocation finds out once, and what it does at each step: it brings one vector of a tile.
+    fn text(&self, r: usize, step: usize, t: &str, is_along: bool) -> (String, String) {
         let Self { name, place, first, limit, is_patch } = self;
-        let n_loads = tile * step / 256;
-        // Which element of the tile is the invocation's first, and how far the next one is.
-        let (k, outer, apart) = if is_along {
-            (format!("lane % {step}u"), format!("lane / {step}u"), 256 / step)
+        let (k, outer) = if is_along {
+            (format!("lane % {step}u"), format!("lane / {step}u"))
         } else {
-            (format!("lane / {tile}u"), format!("lane % {tile}u"), 256 / tile)
+            ("lane / 16u".to_string(), "lane % 16u".to_string())
         };
-        let mut own = format!("    let k_{name} = {k};\n    let outer_{name} = {outer};\n");
         let at = if *is_patch { ".at" } else { "" };
-        for j in 0..if is_along { n_loads } else { 1 } {
+        let mut own = format!("    let k_{name} = {k};\n    let outer_{name} = {outer};\n");
+        let mut loads = format!(
+            "        if lane < {}u {{
+            let k = step + k_{name};
+            var value: vec{r}<{t}>;
+            if k < end {{
+                let inner = depth_{name}(k);
+",
+            16 * step
+        );
+        for (j, component) in (0..r).zip(["x", "y", "z", "w"]) {
             let _ = write!(
                 own,
                 "    let place_{name}{j} = {first} + outer_{name} + {}u;
     var own_{name}{j} = {place}(place_{name}{j});
     own_{name}{j}{at} += at_{name};
 ",
-                j * apart
+                16 * j
             );
-        }
-        let mut loads = String::new();
-        for j in 0..n_loads {
-            let (own, further_k, further) = if is_along { (j, 0, j * apart) } else { (0, j * apart, 0) };
-            let _ = writeln!(
+            let _ = write!(
                 loads,
-                "        {{
-            let k = k_{name} + {further_k}u;
-            var value: {t};
-            if step + k < end && place_{name}{own} < {limit} {{
-                value = fetch_{name}(own_{name}{own}, depth_{name}(step + k));
-            }}
-            shared_{name}[k * {pitch}u + outer_{name} + {further}u] = value;
-        }}"
+                "                if place_{name}{j} < {limit} {{
+                    value.{component} = fetch_{name}(own_{name}{j}, inner);
+                }}
+"
             );
         }
+        let _ = write!(
+            loads,
+            "            }}
+            shared_{name}[k_{name} * {PITCH}u + outer_{name}] = value;
+        }}
+"
+        );
         (own, loads)
     }
 }
