@@ -1,22 +1,13 @@
 //! What generated cases do not reach: long axes, wrong indices of several threads, kernels of a user's own.
 
+mod adapter;
+
 use std::sync::Arc;
 
+use adapter::first;
 use backend_wgpu::devices;
 use tensor_core::op::{CustomKernel, Meta, Metas, WgslKernel};
 use tensor_core::{CustomOp, DType, Device, Error, Kind, Result, Tensor, custom};
-
-/// The first adapter. Without one the test has not run, which continuous integration does not accept.
-fn adapter() -> Option<Device> {
-    match devices() {
-        Ok(found) => Some(found[0].clone()),
-        Err(reason) => {
-            assert!(std::env::var_os("CI").is_none(), "{reason}");
-            eprintln!("not run: {reason}");
-            None
-        }
-    }
-}
 
 /// Numbers below 1000 without pattern, with many repetitions.
 fn strewn(n: usize, device: &Device) -> Result<(Vec<i32>, Tensor)> {
@@ -27,7 +18,7 @@ fn strewn(n: usize, device: &Device) -> Result<(Vec<i32>, Tensor)> {
 
 #[test]
 fn axes_of_seventy_thousand_are_sorted_scanned_searched_and_added_to() -> Result<()> {
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let n = 70_000;
     let (values, x) = strewn(n, &device)?;
 
@@ -59,7 +50,7 @@ fn axes_of_seventy_thousand_are_sorted_scanned_searched_and_added_to() -> Result
 
 #[test]
 fn a_row_of_seventeen_million_has_its_extremum_found() -> Result<()> {
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let n = 17_000_000;
     let x = Tensor::zeros([n - 3], (&device, DType::U8))?.pad(&[(0, 3)], 1)?;
     assert_eq!(x.argmax(0)?.item::<i64>()?, n as i64 - 3);
@@ -69,7 +60,7 @@ fn a_row_of_seventeen_million_has_its_extremum_found() -> Result<()> {
 
 #[test]
 fn a_wrong_index_is_reported_at_the_wait_of_the_thread_that_used_it() -> Result<()> {
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let x = Tensor::arange(0, 12, 1, (&device, DType::F32))?.reshape([3, 4])?;
     let wrong = |value: i64| Tensor::from_slice(&[1, 0, 2, value, 7], [5], &device);
     let said = |error: Option<Error>| error.expect("an index is wrong").to_string();
@@ -101,7 +92,7 @@ fn a_wrong_index_is_reported_at_the_wait_of_the_thread_that_used_it() -> Result<
 
 #[test]
 fn more_launches_than_slots_lose_no_finding() -> Result<()> {
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let x = Tensor::ones([4], &device)?;
     let (right, wrong) = (Tensor::from_slice(&[3], [1], &device)?, Tensor::from_slice(&[9], [1], &device)?);
     let _first = x.gather(0, &wrong)?;
@@ -162,7 +153,7 @@ fn own(@builtin(global_invocation_id) id: vec3<u32>) {
 
 #[test]
 fn a_kernel_of_ones_own_has_outputs_inputs_and_numbers_in_that_order() -> Result<()> {
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let x = Tensor::arange(0, 6, 1, (&device, DType::F32))?.reshape([2, 3])?;
     let (turned, row) = (x.t()?, x.narrow(0, 1, 1)?);
     let y = custom(Arc::new(Own { text: SCALED, groups: [1; 3] }), &[&turned, &turned])?;
@@ -174,7 +165,7 @@ fn a_kernel_of_ones_own_has_outputs_inputs_and_numbers_in_that_order() -> Result
 
 #[test]
 fn a_kernel_that_is_refused_says_why_and_the_device_goes_on() -> Result<()> {
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let x = Tensor::ones([3], &device)?;
     let said = |text: &'static str, groups| {
         custom(Arc::new(Own { text, groups }), &[&x]).expect_err("it is refused").to_string()

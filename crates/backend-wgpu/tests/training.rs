@@ -1,8 +1,11 @@
 //! What a training run asks of an adapter.
 
+mod adapter;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use backend_wgpu::{Counts, counts, devices};
+use adapter::first;
+use backend_wgpu::{Counts, counts, devices, modest};
 use nn::{Forward, chain, with_gradient};
 use tensor_core::{DType, Device, Result, Tensor, random};
 
@@ -10,23 +13,6 @@ use tensor_core::{DType, Device, Result, Tensor, random};
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The first adapter. Without one the test has not run, which continuous integration does not accept.
-fn adapter() -> Option<Device> {
-    match devices() {
-        Ok(found) => Some(found[0].clone()),
-        Err(reason) => {
-            assert!(std::env::var_os("CI").is_none(), "{reason}");
-            eprintln!("not run: {reason}");
-            None
-        }
-    }
-}
-
-/// The first adapter with WebGPU's own limits.
-fn modest() -> Option<Device> {
-    adapter().and(backend_wgpu::modest().ok()).map(|found| found[0].clone())
 }
 
 fn between(before: Counts) -> Counts {
@@ -64,29 +50,30 @@ fn train(device: &Device, n_steps: usize, mut after: impl FnMut(usize)) -> Resul
 #[test]
 fn a_step_is_one_submission_of_few_dispatches_and_settles() -> Result<()> {
     let _alone = alone();
-    let Some(device) = adapter() else { return Ok(()) };
-    let mut before = counts();
-    let mut seen = Vec::new();
-    let losses = train(&device, 5, |i| {
-        let own = between(before);
-        if i > 1 {
-            assert_eq!((own.submissions, own.kernels), (1, 0), "step {i}: {own:?}");
-            assert!(own.dispatches <= 30, "step {i}: {own:?}");
-            seen.push(device.memory().map_or(0, |memory| memory.used_bytes));
-        }
-        // The loss is read after this, which submits its copy.
-        before = counts();
-        before.submissions += 1;
-    })?;
-    assert!(losses[4] < losses[0], "{losses:?}");
-    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "memory grows: {seen:?}");
+    for device in [first(devices()), first(modest())].into_iter().flatten() {
+        let mut before = counts();
+        let mut seen = Vec::new();
+        let losses = train(&device, 5, |i| {
+            let own = between(before);
+            if i > 1 {
+                assert_eq!((own.submissions, own.kernels), (1, 0), "{device}: step {i}: {own:?}");
+                assert!(own.dispatches <= 30, "{device}: step {i}: {own:?}");
+                seen.push(device.memory().map_or(0, |memory| memory.used_bytes));
+            }
+            // The loss is read after this, which submits its copy.
+            before = counts();
+            before.submissions += 1;
+        })?;
+        assert!(losses[4] < losses[0], "{device}: {losses:?}");
+        assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{device}: memory grows: {seen:?}");
+    }
     Ok(())
 }
 
 #[test]
 fn fifty_epochs_with_a_threaded_loader_end_with_the_memory_of_the_second() -> Result<()> {
     let _alone = alone();
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let features = Tensor::rand([96, 16], &device)?.to_vec::<f32>()?;
     let model = chain![nn::Linear::new(16, 8, &device)?, nn::Relu, nn::Linear::new(8, 1, &device)?];
     let mut model = model;
@@ -125,7 +112,7 @@ fn fifty_epochs_with_a_threaded_loader_end_with_the_memory_of_the_second() -> Re
 #[test]
 fn a_limit_is_kept_and_leaves_the_device_usable() -> Result<()> {
     let _alone = alone();
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let used = device.memory()?.used_bytes;
     device.release_cached()?;
     device.set_memory_limit(Some(used + (64 << 10)))?;
@@ -141,7 +128,7 @@ fn a_limit_is_kept_and_leaves_the_device_usable() -> Result<()> {
 #[test]
 fn a_tensor_beyond_the_adapter_is_refused_by_name() -> Result<()> {
     let _alone = alone();
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     let error = Tensor::zeros([1usize << 40], &device).expect_err("no adapter has 4 TiB");
     assert!(
         error.to_string().contains("larger than a buffer of this adapter can be: request 4.0 TiB, limit "),
@@ -153,7 +140,7 @@ fn a_tensor_beyond_the_adapter_is_refused_by_name() -> Result<()> {
 #[test]
 fn more_groups_than_one_axis_has_and_long_rows_are_all_computed() -> Result<()> {
     let _alone = alone();
-    let Some(device) = adapter() else { return Ok(()) };
+    let Some(device) = first(devices()) else { return Ok(()) };
     // 65,535 groups of 256 are 16,776,960 elements.
     let n = (1 << 24) + 3;
     let x = Tensor::ones([n], (&device, DType::I32))?;
@@ -169,7 +156,7 @@ fn more_groups_than_one_axis_has_and_long_rows_are_all_computed() -> Result<()> 
 #[test]
 fn tensors_beyond_a_binding_are_mapped_copied_and_reduced_in_parts() -> Result<()> {
     let _alone = alone();
-    let Some(device) = modest() else { return Ok(()) };
+    let Some(device) = first(modest()) else { return Ok(()) };
     // 36 · 2²⁰ floats: 144 MiB, where a binding has 128.
     let (rows, columns) = (36 << 10, 1 << 10);
     let x = Tensor::ones([rows, columns], &device)?;
