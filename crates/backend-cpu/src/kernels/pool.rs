@@ -182,26 +182,43 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let width = 2 * self.columns;
-        let rows =
-            self.out.chunks_exact_mut(self.columns.max(1)).zip(self.positions.chunks_exact_mut(self.columns.max(1)));
-        for (r, (out, positions)) in rows.take(self.rows).enumerate() {
-            let start = 2 * r * width;
-            let (upper, lower) = self.x[start..start + 2 * width].split_at(width);
-            let quads = upper.chunks_exact(2).zip(lower.chunks_exact(2));
-            for (c, ((upper, lower), (out, position))) in quads.zip(out.iter_mut().zip(positions)).enumerate() {
-                let taps = [upper[0], upper[1], lower[0], lower[1]];
-                let offsets = [0, 1, width, width + 1];
-                let (mut best, mut offset) = (taps[0], offsets[0]);
-                for k in 1..4 {
-                    let (v, top) = (taps[k].load(), best.load());
-                    let wins = (v > top) | (v.is_nan() & !top.is_nan());
-                    best = if wins { taps[k] } else { best };
-                    offset = if wins { offsets[k] } else { offset };
-                }
-                (*out, *position) = (best, (start + 2 * c + offset) as i32);
+        let Self { x, rows, columns, out, positions } = self;
+        let width = 2 * columns;
+        // Whole vectors, and what they leave over as one more that overlaps them.
+        let rest = if columns % REST == 0 { columns } else { columns.saturating_sub(REST) };
+        for part in [0..columns - columns % REST, rest..columns] {
+            for r in 0..rows {
+                let (upper, lower) = x[2 * r * width..2 * (r + 1) * width].split_at(width);
+                let taps = 2 * part.start..2 * part.end;
+                let to = r * columns + part.start..r * columns + part.end;
+                let first = 2 * (r * width + part.start);
+                let (out, positions) = (&mut out[to.clone()], &mut positions[to]);
+                max_pairs(&upper[taps.clone()], &lower[taps], (first as i32, width as i32), out, positions);
             }
         }
+    }
+}
+
+/// Outputs that a vector of any level has.
+const REST: usize = 4;
+
+/// A row of maxima; `upper` begins at position `first` of the plane, `lower` a `width` further on.
+#[inline(always)]
+fn max_pairs<T: Stored>(upper: &[T], lower: &[T], (first, width): (i32, i32), out: &mut [T], positions: &mut [i32])
+where
+    T::Lane: Arithmetic,
+{
+    let better = |a: (T, i32), b: (T, i32)| {
+        // Greater, or the first that is not a number.
+        let wins = !(b.0.load() <= a.0.load()) & !a.0.load().is_nan();
+        (if wins { b.0 } else { a.0 }, if wins { b.1 } else { a.1 })
+    };
+    let quads = upper.chunks_exact(2).zip(lower.chunks_exact(2));
+    for (i, ((upper, lower), (out, position))) in (0..).zip(quads.zip(out.iter_mut().zip(positions))) {
+        let upper = better((upper[0], 0), (upper[1], 1));
+        let lower = better((lower[0], width), (lower[1], width + 1));
+        let (value, offset) = better(upper, lower);
+        (*out, *position) = (value, first + 2 * i + offset);
     }
 }
 
