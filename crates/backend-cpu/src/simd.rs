@@ -166,6 +166,15 @@ pub struct Rhs<'a, T> {
     pub rows: &'a Offsets,
 }
 
+/// Where a tile goes in c.
+#[derive(Clone, Copy, Debug)]
+pub struct Apart {
+    /// From a row to the next.
+    pub rows: usize,
+    /// From a vector of columns to the next; what c gets of a vector may be overwritten by the next one's.
+    pub vectors: usize,
+}
+
 /// A float that has a matrix product.
 pub trait Product: Copy + 'static {
     /// The largest tile at this processor's [`level`].
@@ -175,7 +184,13 @@ pub trait Product: Copy + 'static {
     /// whose rows are `c_row` apart; with `accumulate` the sums go on from what c holds.
     ///
     /// At most [`Product::tile`] large; n in whole vectors. Products are fused with the sum, where the processor can.
-    fn product(n: usize, a: Lhs<'_, Self>, b: Rhs<'_, Self>, c: &mut [Self], c_row: usize, accumulate: bool);
+    #[inline]
+    fn product(n: usize, a: Lhs<'_, Self>, b: Rhs<'_, Self>, c: &mut [Self], c_row: usize, accumulate: bool) {
+        Self::product_apart(n, a, b, c, Apart { rows: c_row, vectors: Self::tile().lanes }, accumulate);
+    }
+
+    /// [`Product::product`] whose vectors of columns, too, are some way apart in c.
+    fn product_apart(n: usize, a: Lhs<'_, Self>, b: Rhs<'_, Self>, c: &mut [Self], apart: Apart, accumulate: bool);
 
     /// Turns columns of one length into rows of eight, which begin `width` apart, as far as whole squares go; returns
     /// how many rows were written.
@@ -190,7 +205,7 @@ struct Tile<'a, T> {
     b: *const T,
     b_rows: &'a [usize],
     c: *mut T,
-    c_row: usize,
+    apart: Apart,
     accumulate: bool,
 }
 
@@ -219,7 +234,7 @@ unsafe fn compute<V: Vector, const M: usize, const N: usize>(tile: &Tile<'_, V::
         if tile.accumulate {
             for (i, sums) in sums.iter_mut().enumerate() {
                 for (j, sum) in sums.iter_mut().enumerate() {
-                    *sum = V::load(tile.c.add(i * tile.c_row + j * V::LANES));
+                    *sum = V::load(tile.c.add(i * tile.apart.rows + j * tile.apart.vectors));
                 }
             }
         }
@@ -235,7 +250,7 @@ unsafe fn compute<V: Vector, const M: usize, const N: usize>(tile: &Tile<'_, V::
         }
         for (i, sums) in sums.iter().enumerate() {
             for (j, sum) in sums.iter().enumerate() {
-                sum.store(tile.c.add(i * tile.c_row + j * V::LANES));
+                sum.store(tile.c.add(i * tile.apart.rows + j * tile.apart.vectors));
             }
         }
     }
@@ -265,12 +280,20 @@ macro_rules! product {
             }
 
             #[inline]
-            fn product(n: usize, a: Lhs<'_, $t>, b: Rhs<'_, $t>, c: &mut [$t], c_row: usize, accumulate: bool) {
+            fn product_apart(
+                n: usize,
+                a: Lhs<'_, $t>,
+                b: Rhs<'_, $t>,
+                c: &mut [$t],
+                apart: Apart,
+                accumulate: bool,
+            ) {
                 let (m, shape) = (a.rows.len(), Self::tile());
                 assert!(m > 0 && m <= shape.rows, "invariant: a tile's rows");
                 assert!(n > 0 && n <= shape.cols && n % shape.lanes == 0, "invariant: a tile's columns");
-                assert!(m == 1 || c_row >= n, "invariant: rows of c are apart");
-                assert!((m - 1) * c_row + n <= c.len(), "invariant: c holds the tile");
+                let row = (n / shape.lanes - 1) * apart.vectors + shape.lanes;
+                assert!(m == 1 || apart.rows >= row, "invariant: rows of c are apart");
+                assert!((m - 1) * apart.rows + row <= c.len(), "invariant: c holds the tile");
                 assert_eq!(a.steps.len(), b.rows.len(), "invariant: a row of a meets all rows of b");
                 if !b.rows.is_empty() {
                     let furthest = a.rows.iter().max().map_or(0, |row| row + a.steps.furthest);
@@ -284,7 +307,7 @@ macro_rules! product {
                     b: b.data.as_ptr(),
                     b_rows: &b.rows.list,
                     c: c.as_mut_ptr(),
-                    c_row,
+                    apart,
                     accumulate,
                 };
                 let n = n / shape.lanes;

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
 use tensor_core::op::{Conv, ConvInputGrad, ConvWeightGrad, Window};
 use tensor_core::{Meta, Result, Storages, Tensor};
 
@@ -17,6 +18,7 @@ use crate::eval::{Bound, Input, Stored};
 use crate::simd::Product;
 
 mod correlate;
+mod direct;
 mod planes;
 #[cfg(test)]
 mod tests;
@@ -97,7 +99,7 @@ where
         rows: w.dims()[0] / op.groups,
         plane: spatial.iter().product(),
     };
-    let planes = strided_planes(&op.window, &x.dims()[2..], kernel, spatial);
+    let planes = direct::planes::<T::Lane>(strided_axes(&op.window, &x.dims()[2..], kernel, spatial), spatial);
     let n_together = n_together(sizes.n_images, planes.size);
     let apart = n_together * planes.size;
     let taps = tap_offsets(&op.window, kernel, &planes, apart);
@@ -120,14 +122,14 @@ where
 }
 
 /// The planes of a convolution's input, in which outputs that are neighbours read neighbours.
-fn strided_planes(window: &Window, input: &[usize], kernel: &[usize], output: &[usize]) -> Planes {
+fn strided_axes(window: &Window, input: &[usize], kernel: &[usize], output: &[usize]) -> SmallVec<[Axis; 3]> {
     let axis = |i: usize| Axis {
         n: input[i],
         step: window.stride[i],
         before: window.before[i],
         size: output[i] + (kernel[i] - 1) * window.dilation[i] / window.stride[i],
     };
-    Planes::new((0..input.len()).map(axis).collect())
+    (0..input.len()).map(axis).collect()
 }
 
 /// Where the first output reads, tap by tap; the planes of a channel lie `apart`.
@@ -163,13 +165,19 @@ where
         return Ok(());
     }
     let furthest: PerAxis = (0..rank).map(|i| (kernel[i] - 1) * window.dilation[i] / window.stride[i]).collect();
+    // Zeros before the first element: fewer where the padding is cut off the result again.
+    let zeros = (0..rank).map(|i| {
+        let cut = (window.before[i] + 1).saturating_sub(window.stride[i]).div_ceil(window.stride[i]);
+        furthest[i].saturating_sub(cut)
+    });
+    let zeros: PerAxis = zeros.collect();
     let axis = |i: usize| Axis {
         n: g.dims()[2 + i],
         step: 1,
-        before: furthest[i],
-        size: (op.spatial[i] + window.before[i]).saturating_sub(1) / window.stride[i] + 1 + furthest[i],
+        before: zeros[i],
+        size: (op.spatial[i] + window.before[i]).saturating_sub(1) / window.stride[i] + 1 + zeros[i],
     };
-    let planes = Planes::new((0..rank).map(axis).collect());
+    let planes = direct::planes::<T::Lane>((0..rank).map(axis).collect(), &op.spatial);
     let n_together = n_together(sizes.n_images, planes.size);
     let apart = n_together * planes.size;
     let n_taps: usize = kernel.iter().product();
@@ -184,9 +192,8 @@ where
         for (k, tap) in indices(kernel).enumerate() {
             let meets = (0..rank).all(|i| tap[i] * window.dilation[i] % window.stride[i] == phases[i]);
             if meets {
-                let place: PerAxis = (0..rank)
-                    .map(|i| starts[i] + furthest[i] - tap[i] * window.dilation[i] / window.stride[i])
-                    .collect();
+                let place: PerAxis =
+                    (0..rank).map(|i| starts[i] + zeros[i] - tap[i] * window.dilation[i] / window.stride[i]).collect();
                 taps.push(k);
                 offsets.push(dot(&place, &planes.strides));
             }

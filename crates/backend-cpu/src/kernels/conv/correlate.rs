@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use tensor_core::{Result, Tensor};
 
-use super::Sizes;
 use super::planes::{PerAxis, Planes, dot, indices, row_major};
+use super::{Sizes, direct};
 use crate::eval::{Bound, Stored};
 use crate::kernels::gemm::{MAX_ROWS, columns, panels};
 use crate::kernels::number::Float;
@@ -14,17 +14,17 @@ use crate::{Context, threads};
 
 /// A stretch of results: columns from `column` on go to `to`, `to + step`, … within a channel's plane.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    column: usize,
-    to: usize,
-    len: usize,
-    step: usize,
+pub(super) struct Run {
+    pub(super) column: usize,
+    pub(super) to: usize,
+    pub(super) len: usize,
+    pub(super) step: usize,
 }
 
 /// Taps of some channels: where the weights have them, and where the planes.
 pub(super) struct Reads {
     weights: Offsets,
-    planes: Offsets,
+    pub(super) planes: Offsets,
 }
 
 /// Reads that are summed before the sums go to memory.
@@ -46,9 +46,9 @@ pub(super) fn reads(n_channels: usize, weights: (&[usize], usize), planes: (&[us
 /// Results that read the same taps: all of a convolution's, or those of one remainder by the stride of its gradient's.
 pub(super) struct Pass {
     /// What every result multiplies, in blocks.
-    reads: Vec<Reads>,
-    n_columns: usize,
-    runs: Vec<Run>,
+    pub(super) reads: Vec<Reads>,
+    pub(super) n_columns: usize,
+    pub(super) runs: Vec<Run>,
 }
 
 impl Pass {
@@ -146,13 +146,20 @@ impl<L: Float + Product> Correlation<'_, L> {
                 out = tail;
             }
         }
-        threads::try_for_each(work, tasks.into_iter(), |task| self.images(x, task, epilogue, cx))
+        // Elements that are computed in as they are stored, one image at a time, in sums that wait for nothing.
+        let is_plain = size_of::<T>() == size_of::<L>() && n_together == 1;
+        let direct = match &self.passes[..] {
+            [pass] if is_plain && pass.reads.len() == 1 => direct::tiles::<L>(pass),
+            _ => None,
+        };
+        threads::try_for_each(work, tasks.into_iter(), |task| self.images(x, task, direct.as_deref(), epilogue, cx))
     }
 
     fn images<T: Stored<Lane = L>>(
         &self,
         x: &Tensor,
         task: Task<'_, T>,
+        direct: Option<&[direct::Tile]>,
         epilogue: Option<&Bound<'_>>,
         cx: &Context<'_>,
     ) -> Result<()> {
@@ -178,8 +185,12 @@ impl<L: Float + Product> Correlation<'_, L> {
         for (g, group) in groups.clone().enumerate() {
             let packed = &packed[g * channels * per_channel..];
             let out = &mut out[g * rows.len() * plane..];
+            let place = Place { group, ..place.clone() };
             for pass in &self.passes {
-                self.tiles(pass, &Place { group, ..place.clone() }, packed, waiting.slice_mut(), out);
+                match direct {
+                    Some(tiles) => self.direct(pass, tiles, &place, packed, bytemuck::cast_slice_mut(out)),
+                    None => self.tiles(pass, &place, packed, waiting.slice_mut(), out),
+                }
             }
         }
         if let Some(epilogue) = epilogue {
@@ -190,6 +201,16 @@ impl<L: Float + Product> Correlation<'_, L> {
         Ok(())
     }
 
+    /// Where the weights of a place's results begin, from `first` on.
+    pub(super) fn weight_rows(&self, place: &Place, first: usize) -> [usize; MAX_ROWS] {
+        let (group_stride, row_stride) = self.weight_strides;
+        std::array::from_fn(|i| place.group * group_stride + (place.rows.start + first + i) * row_stride)
+    }
+
+    pub(super) fn lhs<'a>(&'a self, reads: &'a Reads, rows: &'a [usize]) -> Lhs<'a, L> {
+        Lhs { data: self.weights, rows, steps: &reads.weights }
+    }
+
     /// One group's results of one pass.
     fn tiles<T: Stored<Lane = L>>(&self, pass: &Pass, place: &Place, packed: &[L], waiting: &mut [L], out: &mut [T]) {
         let tile = L::tile();
@@ -198,14 +219,11 @@ impl<L: Float + Product> Correlation<'_, L> {
         let is_waiting = pass.reads.len() > 1;
         let waiting_row = n_columns.next_multiple_of(tile.lanes);
         let mut results = [L::ZERO; MAX_ROWS * MAX_COLS + CHUNK];
-        let (group_stride, row_stride) = self.weight_strides;
         for (block, reads) in pass.reads.iter().enumerate() {
             let is_last = block + 1 == pass.reads.len();
             for panel in panels(place.rows.len(), tile.rows) {
-                let starts: [usize; MAX_ROWS] = std::array::from_fn(|i| {
-                    place.group * group_stride + (place.rows.start + panel.start + i) * row_stride
-                });
-                let a = Lhs { data: self.weights, rows: &starts[..panel.len()], steps: &reads.weights };
+                let starts = self.weight_rows(place, panel.start);
+                let a = self.lhs(reads, &starts[..panel.len()]);
                 let mut runs = Runs { pass, plane_size: self.planes.size, image: 0, next: 0 };
                 for columns in columns::<L>(n_columns) {
                     let width = columns.len().next_multiple_of(tile.lanes);
@@ -241,16 +259,16 @@ impl<L: Float + Product> Correlation<'_, L> {
 
 /// Which results of a task: where they are in the weights and in its output.
 #[derive(Clone)]
-struct Place {
+pub(super) struct Place {
     group: usize,
-    rows: Range<usize>,
+    pub(super) rows: Range<usize>,
     n_images: usize,
     /// Elements of the output from an image to the next.
     per_image: usize,
 }
 
 /// Columns of the widest tile.
-const MAX_COLS: usize = 48;
+pub(super) const MAX_COLS: usize = 48;
 /// Elements that [`write`] moves at a time.
 const CHUNK: usize = 16;
 

@@ -129,6 +129,8 @@ fn geometries_in_one_two_and_three_dimensions() {
         Case::new(&[2, 2, 4, 5, 4], &[3, 2, 2, 3, 2]).stride(&[1, 2, 1]).padding(&[1, 0, 1], &[0, 1, 1]),
         Case::new(&[2, 3, 1, 1], &[4, 3, 1, 1]),
         Case::new(&[2, 3, 2, 2], &[4, 3, 3, 3]).padding(&[1, 1], &[1, 1]),
+        Case::new(&[2, 3, 5, 6], &[4, 3, 2, 2]).padding(&[3, 4], &[2, 5]),
+        Case::new(&[2, 3, 5, 6], &[4, 3, 2, 3]).padding(&[3, 4], &[2, 5]).stride(&[2, 3]),
         Case::new(&[0, 3, 5, 5], &[4, 3, 3, 3]),
         Case::new(&[2, 0, 5, 5], &[4, 0, 3, 3]),
         Case::new(&[2, 3, 5, 5], &[0, 3, 3, 3]),
@@ -145,6 +147,8 @@ fn channels_and_planes_of_many_tiles() {
     Case::new(&[3, 33, 9, 9], &[18, 33, 3, 3]).stride(&[2, 2]).padding(&[1, 1], &[1, 1]).check(&f32);
     Case::new(&[40, 16, 3, 3], &[9, 16, 2, 2]).check(&f32);
     Case::new(&[2, 1, 30, 40], &[6, 1, 5, 5]).padding(&[2, 2], &[2, 2]).check(&f32);
+    Case::new(&[3, 2, 14, 14], &[9, 2, 3, 3]).padding(&[1, 1], &[1, 1]).check(&f32);
+    Case::new(&[2, 3, 4, 9, 16], &[10, 3, 3, 3, 3]).padding(&[1, 1, 0], &[1, 1, 0]).check(&f32);
     Case::new(&[1, 34, 8, 8], &[34, 17, 1, 1]).groups(2).check(&f32);
     Case::new(&[1, 2, 900], &[3, 2, 31]).padding(&[15], &[15]).check(&f32);
 }

@@ -11,7 +11,7 @@ use tensor_core::op::ConvWeightGrad;
 use tensor_core::{Result, Tensor};
 
 use super::planes::{Axis, Planes, dot, indices, row_major};
-use super::{Sizes, in_lanes, strided_planes, tap_offsets};
+use super::{Sizes, in_lanes, strided_axes, tap_offsets};
 use crate::eval::Stored;
 use crate::kernels::dense::dense;
 use crate::kernels::gemm::{MAX_ROWS, add_dots, columns, panels, turn};
@@ -56,7 +56,7 @@ where
         rows: g.dims()[1] / groups,
         plane: spatial.iter().product(),
     };
-    let planes = strided_planes(&op.conv.window, &x.dims()[2..], &op.kernel, spatial);
+    let planes = Planes::new(strided_axes(&op.conv.window, &x.dims()[2..], &op.kernel, spatial));
     let taps = tap_offsets(&op.conv.window, &op.kernel, &planes, planes.size);
     let starts: Vec<usize> = indices(spatial).map(|index| dot(&index, &planes.strides)).collect();
     let width = if sizes.rows == 1 { 1 } else { sizes.rows.next_multiple_of(<T::Lane as Product>::tile().lanes) };

@@ -70,7 +70,9 @@ fn maxima_with_the_first_position() {
 
 #[test]
 fn nan_is_the_maximum() {
-    for (at, shape) in [(0, [1, 1, 4, 4]), (5, [1, 1, 4, 4]), (7, [1, 1, 5, 5]), (23, [1, 1, 4, 22]), (70, [1, 1, 4, 22])] {
+    for (at, shape) in
+        [(0, [1, 1, 4, 4]), (5, [1, 1, 4, 4]), (7, [1, 1, 5, 5]), (23, [1, 1, 4, 22]), (70, [1, 1, 4, 22])]
+    {
         let n: usize = shape.iter().product();
         let mut x: Vec<f64> = (0..n).map(|i| i as f64).collect();
         x[at] = f64::NAN;
