@@ -46,7 +46,7 @@ fn a_name_gives_its_device_or_the_reason() -> Result<()> {
     assert_eq!(text(device::parse("cpu:1")), "cpu: there is no device of that index: index 1, found 1; use cpu:0");
     assert!(device::parse("gpu").is_err_and(|e| e.is_device()));
     // An explicit device never falls back.
-    for (name, kind) in [("cuda:0", Kind::Cuda), ("wgpu", Kind::Wgpu)] {
+    for (name, kind) in [("cuda:0", Kind::Cuda), ("cuda-tf32:0", Kind::Cuda), ("wgpu", Kind::Wgpu)] {
         match device::probe(kind) {
             Ok(_) => assert_eq!(device::parse(name)?.info().kind, kind),
             Err(reason) => assert_eq!(text(device::parse(name)), reason.to_string()),

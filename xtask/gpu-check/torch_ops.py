@@ -2,7 +2,7 @@
 
     python torch_ops.py [--device cuda]
 
-Names and sizes are those of the program `gpu-check`. TF32 is off, as it is there. A time is the median of five rounds of
+Names and sizes are those of the program `gpu-check`. TF32 is off, as it is there, but for the products named so. A time is the median of five rounds of
 many calls between two waits.
 """
 
@@ -28,6 +28,15 @@ def products(device: str) -> Ops:
         for name in ("f32", "bf16", "f16", "f64"):
             x, y = (torch.randn(n, n, device=device).to(DTYPES[name]) for _ in range(2))
             yield f"matmul {name} {n}", lambda x=x, y=y: x @ y
+        x, y = (torch.randn(n, n, device=device) for _ in range(2))
+        yield f"matmul tf32 {n}", lambda x=x, y=y: in_tf32(lambda: x @ y)
+
+
+def in_tf32(call: Callable[[], Tensor]) -> Tensor:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    result = call()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return result
 
 
 def maps(device: str) -> Ops:

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tensor_core::expr::Accuracy;
-use tensor_core::{Device, DeviceInfo, Kind, Result};
+use tensor_core::{Device, DeviceInfo, Error, Kind, Result};
 
 use crate::backend::CudaBackend;
 use crate::driver::Driver;
@@ -13,23 +13,42 @@ use crate::driver::nvidia;
 #[cfg(feature = "emulator")]
 use crate::driver::{Properties, emulated::Emulator};
 use crate::kernels::Context;
-use crate::kernels::matmul::Choice;
+use crate::kernels::matmul::{Choice, TENSOR_CORES};
 use crate::memory::Pool;
 use crate::module::Modules;
 use crate::staging::Staging;
 use crate::status::Status;
 
 /// What the labels of devices begin with.
-const HARDWARE: &str = "cuda";
-const EMULATED: &str = "cuda-emulated";
+const HARDWARE: [&str; 2] = ["cuda", "cuda-tf32"];
+const EMULATED: [&str; 2] = ["cuda-emulated", "cuda-tf32-emulated"];
 
 /// The GPUs that the driver has.
 ///
 /// # Errors
 /// Why there are none: no driver library, one that is too old or lacks a function, no device. Never a panic.
 pub fn devices() -> Result<Vec<Device>> {
-    let drivers = nvidia::open_all()?;
-    Ok(drivers.into_iter().enumerate().map(|(i, driver)| device(Arc::new(driver), HARDWARE, i, true, None)).collect())
+    let drivers = nvidia::open_all()?.into_iter().enumerate();
+    Ok(drivers.map(|(i, driver)| device(Arc::new(driver), i, Settings::default())).collect())
+}
+
+/// The same GPUs, called `cuda-tf32:0` and so on, with f32 matrix products and convolutions on tensor cores: every factor is
+/// first rounded to TF32, which keeps 10 bits after the leading one. Streams and memory are their own.
+///
+/// # Errors
+/// As [`devices`]; and if one of them has no such tensor cores (before sm_80).
+pub fn tf32_devices() -> Result<Vec<Device>> {
+    let drivers = nvidia::open_all()?.into_iter().enumerate();
+    drivers
+        .map(|(i, driver)| {
+            let (major, minor) = driver.properties().capability;
+            if (major, minor) >= TENSOR_CORES {
+                return Ok(tf32_on_driver(Arc::new(driver), i, true));
+            }
+            let text = format!("has no tensor cores for TF32: device sm_{major}{minor}, least sm_80; use cuda:{i}");
+            Err(Error::device(format!("{}:{i}", HARDWARE[1]), text))
+        })
+        .collect()
 }
 
 /// How an emulated device behaves.
@@ -46,6 +65,8 @@ pub struct Emulated {
     pub pooling: bool,
     /// How matrix products and convolutions are made; by shape, dtype and layout if not given.
     pub matmul: Option<Choice>,
+    /// Whether factors of f32 products may be rounded to TF32: `cuda-tf32-emulated:0`. Without effect before sm_80.
+    pub tf32: bool,
     /// A folder that takes the text of every kernel, for an assembler to look at.
     pub texts: Option<PathBuf>,
     /// Checks, order of blocks, approximations.
@@ -62,6 +83,7 @@ impl Default for Emulated {
             memory_bytes: options.memory_bytes,
             pooling: false,
             matmul: None,
+            tf32: false,
             texts: None,
             options,
         }
@@ -95,25 +117,46 @@ impl Emulated {
             is_hardware: false,
         };
         let options = ptx_emulator::Options { memory_bytes: self.memory_bytes, ..self.options };
-        Arc::new(Emulator::new(&format!("{EMULATED}:{}", self.index), properties, options, self.texts.clone()))
+        let label = format!("{}:{}", EMULATED[usize::from(self.tf32)], self.index);
+        Arc::new(Emulator::new(&label, properties, options, self.texts.clone()))
     }
 }
 
 /// A device that does not exist: the same kernels, run on the processor and checked.
 #[cfg(feature = "emulator")]
 pub fn emulated(settings: &Emulated) -> Device {
-    device(settings.driver(), EMULATED, settings.index, settings.pooling, settings.matmul)
+    let Emulated { index, pooling, matmul, tf32, .. } = *settings;
+    device(settings.driver(), index, Settings { pooling, matmul, tf32 })
 }
 
 /// The device on a driver of the caller's: one that counts calls, or injects faults.
 pub fn on_driver(driver: Arc<dyn Driver>, index: usize, pooling: bool) -> Device {
-    let kind = if driver.properties().is_hardware { HARDWARE } else { EMULATED };
-    device(driver, kind, index, pooling, None)
+    device(driver, index, Settings { pooling, ..Settings::default() })
 }
 
-fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool, matmul: Option<Choice>) -> Device {
+/// The same with f32 products in TF32, which have no effect before sm_80.
+pub fn tf32_on_driver(driver: Arc<dyn Driver>, index: usize, pooling: bool) -> Device {
+    device(driver, index, Settings { pooling, tf32: true, ..Settings::default() })
+}
+
+/// What devices on one driver may differ in.
+struct Settings {
+    pooling: bool,
+    matmul: Option<Choice>,
+    tf32: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { pooling: true, matmul: None, tf32: false }
+    }
+}
+
+fn device(driver: Arc<dyn Driver>, index: usize, settings: Settings) -> Device {
     let properties = driver.properties().clone();
     let (major, minor) = properties.capability;
+    let kind = if properties.is_hardware { HARDWARE } else { EMULATED }[usize::from(settings.tf32)];
+    let tf32 = settings.tf32 && properties.capability >= TENSOR_CORES;
     let info = DeviceInfo {
         kind: Kind::Cuda,
         index,
@@ -121,10 +164,10 @@ fn device(driver: Arc<dyn Driver>, kind: &str, index: usize, is_pooling: bool, m
         name: properties.name,
         capability: format!("sm_{major}{minor}, {} multiprocessors", properties.n_multiprocessors),
         is_hardware: properties.is_hardware,
-        accuracy: Accuracy::default(),
+        accuracy: Accuracy { tf32, ..Accuracy::default() },
     };
-    let pool = Pool::new(&info.label, driver.clone(), is_pooling);
+    let pool = Pool::new(&info.label, driver.clone(), settings.pooling);
     let (modules, staging) = (Modules::new(driver.clone()), Staging::new(driver.clone()));
-    let cx = Context { driver, pool, staging, modules, status: Status::new(), matmul };
+    let cx = Context { driver, pool, staging, modules, status: Status::new(), matmul: settings.matmul, tf32 };
     Device::new(Arc::new(CudaBackend { info, cx }))
 }

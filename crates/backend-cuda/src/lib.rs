@@ -22,6 +22,6 @@ mod status;
 
 #[cfg(feature = "emulator")]
 pub use device::{Emulated, emulated};
-pub use device::{devices, on_driver};
+pub use device::{devices, on_driver, tf32_devices, tf32_on_driver};
 pub use kernels::matmul::{Choice, Rung};
 pub use module::n_modules;

@@ -21,6 +21,10 @@ fn child() {
     let say = |text: String| println!("\n{MARK}{text}");
     match backend_cuda::devices() {
         Ok(devices) => devices.iter().for_each(|device| try_out(device, &say)),
+        Err(reason) => return say(reason.to_string()),
+    }
+    match backend_cuda::tf32_devices() {
+        Ok(devices) => devices.iter().for_each(|d| say(format!("{d}, {:?}", d.info().accuracy.tf32))),
         Err(reason) => say(reason.to_string()),
     }
 }
@@ -119,7 +123,12 @@ fn a_device_goes_on_after_what_it_can_survive() {
     let said_here = said(folder.path(), "works");
     assert_eq!(said_here[..2], start);
     assert!(said_here[2].starts_with("cuda:0: out of memory: request 40.0 MiB, free 2"), "{said_here:?}");
-    assert_eq!(said_here[3..], [values, "[0.0]", values, "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]"]);
+    assert_eq!(said_here[3..7], [values, "[0.0]", values, "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]"]);
+    assert_eq!(said_here[7..], ["cuda-tf32:0, true"]);
+
+    let old = said(folder.path(), "old");
+    assert_eq!(old[0], "cuda:0, Fake GPU, sm_76, 12 multiprocessors");
+    assert_eq!(old[7], "cuda-tf32:0: has no tensor cores for TF32: device sm_76, least sm_80; use cuda:0");
 
     let refused = said(folder.path(), "refuse");
     let text = "PTX is refused: kernel map: CUDA_ERROR_INVALID_PTX (something went wrong): ptxas application ptx input, \

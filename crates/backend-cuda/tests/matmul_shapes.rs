@@ -28,7 +28,9 @@ fn device(rung: Rung, parts: usize, texts: Option<&str>) -> Device {
     // MATMUL_TEXTS names a folder that takes the kernels' texts, for an assembler to look at.
     let texts = std::env::var_os("MATMUL_TEXTS").filter(|_| texts.is_some()).map(Into::into);
     let options = Options { mma: MmaMode::Hopper, order: Order::Seeded(1), ..Options::default() };
-    emulated(&Emulated { matmul: Some(Choice { rung, parts }), options, texts, ..Emulated::default() })
+    // Small integers are exact in TF32.
+    let tf32 = rung == Rung::Mma;
+    emulated(&Emulated { matmul: Some(Choice { rung, parts }), tf32, options, texts, ..Emulated::default() })
 }
 
 /// Integers from −2 to 2.

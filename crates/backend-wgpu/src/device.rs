@@ -111,7 +111,7 @@ pub(crate) fn backend(adapter: &wgpu::Adapter, index: usize, is_modest: bool) ->
             if gpu.limits.max_storage_buffers_per_shader_stage >= 16 { ", 16 bindings" } else { "" }
         ),
         is_hardware: found.device_type != wgpu::DeviceType::Cpu,
-        accuracy: Accuracy { loose: true, flushes_subnormals: true },
+        accuracy: Accuracy { loose: true, flushes_subnormals: true, tf32: false },
     };
     let status = Status::new(&gpu);
     let (pool, batch, pipelines) = (Pool::new(gpu.clone()), Batch::new(gpu.clone()), Pipelines::new(gpu.clone()));

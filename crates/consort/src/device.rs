@@ -116,8 +116,14 @@ pub fn try_all_gpus() -> Vec<Device> {
     if gpus.is_empty() { vec![cpu()] } else { gpus }
 }
 
-/// The device of a name: `auto`, `cpu`, `cuda:0`, `cuda-emulated:0`, `wgpu:1`, `wgpu-modest:0` (the adapter `wgpu:0` with no
-/// more than every adapter has); no index means 0.
+/// The device of a name; no index means 0:
+/// - `auto`, `cpu`, `cuda:0`, `wgpu:1`;
+/// - `cuda-tf32:0`, the GPU `cuda:0` with f32 matrix products and convolutions on tensor cores, their factors rounded to 10 bits
+///   after the leading one; from sm_80 on;
+/// - `cuda-emulated:0` and `cuda-tf32-emulated:0`, the same kernels on the processor;
+/// - `wgpu-modest:0`, the adapter `wgpu:0` with no more than every adapter has.
+///
+/// Each is a device of its own: tensors move between them by [`Tensor::to`](crate::Tensor::to).
 ///
 /// # Errors
 /// If the name is unknown, or the device cannot be used: the reason, and what to do. Only `auto` falls back.
@@ -135,7 +141,8 @@ pub fn parse(name: &str) -> Result<Device> {
         "auto" if !name.contains(':') => Ok(best()),
         "cpu" => pick(Kind::Cpu, index),
         "cuda" => cuda(index),
-        "cuda-emulated" => cuda_backend::emulator(index),
+        "cuda-tf32" => of_index("cuda-tf32", cuda_backend::tf32()?, index),
+        "cuda-emulated" | "cuda-tf32-emulated" => cuda_backend::emulator(index, kind == "cuda-tf32-emulated"),
         "wgpu" => wgpu(index),
         "wgpu-modest" => of_index("wgpu-modest", wgpu_backend::modest()?, index),
         _ => Err(unknown()),

@@ -54,19 +54,22 @@ pub(crate) fn select(names: &[String], required: &[String]) -> Result<Selection,
     Ok(selection)
 }
 
-/// The device of a name, or the CPU with a fault as a report of the saboteur names it; `cuda` is the emulator where there is no real one. The inner error says why it is absent.
+/// The device of a name, or the CPU with a fault as a report of the saboteur names it; `cuda` is the emulator where there is no
+/// real one. The inner error says why it is absent.
 fn resolve(name: &str) -> Result<consort::Result<Device>, String> {
     if let Some(fault) = name.strip_prefix("saboteur(").and_then(|rest| rest.strip_suffix(')')) {
         let fault = fault.parse().map_err(|error| format!("--device: {error}"))?;
         return Ok(Ok(saboteur::device(&device::cpu(), fault)));
     }
     let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
-    let is_known = ["auto", "cpu", "cuda", "cuda-emulated", "wgpu", "wgpu-modest"].contains(&kind)
-        && index.parse::<usize>().is_ok();
+    let known = ["auto", "cpu", "cuda", "cuda-emulated", "cuda-tf32", "cuda-tf32-emulated", "wgpu", "wgpu-modest"];
+    let is_known = known.contains(&kind) && index.parse::<usize>().is_ok();
     let found = parse(name);
     match found {
         Err(error) if !is_known => Err(format!("--device: {error}")),
-        Err(error) if kind == "cuda" => Ok(parse(&format!("cuda-emulated:{index}")).map_err(|_| error)),
+        Err(error) if matches!(kind, "cuda" | "cuda-tf32") => {
+            Ok(parse(&format!("{kind}-emulated:{index}")).map_err(|_| error))
+        }
         found => Ok(found),
     }
 }

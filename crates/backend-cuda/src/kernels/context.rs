@@ -24,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) status: Status,
     /// How matrix products are made, where it is not left to the shape.
     pub(crate) matmul: Option<Choice>,
+    /// Whether factors of f32 products may be rounded to TF32; only where there are tensor cores.
+    pub(crate) tf32: bool,
 }
 
 impl Context {

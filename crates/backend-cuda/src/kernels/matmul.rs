@@ -5,6 +5,7 @@
 //! | at most 2¹⁵ multiply-adds, or 2¹² per matrix, or at most 4 rows or columns and neighbours along K | reduction (`reduce_block.ptx`) |
 //! | f16, bf16, from sm_80 on, operands that copies of 16 bytes can read | tensor cores (`matmul_mma.ptx`) |
 //! | f16, bf16, from sm_80 on, others, from 2²² multiply-adds on | rows are copied 16 bytes apart, then the same |
+//! | f32 on a device that may use TF32 | as f16 and bf16 |
 //! | everything else | tiles in registers (`matmul_tile.ptx`) of 128×128, f64 and i64 and below 96 tiles 64×64 |
 //! | below 64 tiles with K of 512 and more | parts of K in blocks of their own, then their sum (`matmul_parts`) |
 //!
@@ -38,7 +39,7 @@ pub enum Rung {
         /// 64×64 rather than 128×128.
         is_small: bool,
     },
-    /// Tensor cores: 16-bit floats from sm_80 on.
+    /// Tensor cores: 16-bit floats from sm_80 on, f32 where TF32 is allowed.
     Mma,
 }
 
@@ -51,6 +52,8 @@ pub struct Choice {
     pub parts: usize,
 }
 
+/// The compute capability from which on there are tensor cores that these kernels use.
+pub(crate) const TENSOR_CORES: (u32, u32) = (8, 0);
 /// Up to so many multiply-adds a reduction is as good as any.
 const SMALL: usize = 1 << 15;
 /// From so many multiply-adds on copying the operands costs less than reading them element by element.
@@ -79,7 +82,7 @@ pub(crate) fn matmul(cx: &Context, op: &MatMul, inputs: &[&Tensor], meta: &Meta)
             let (lhs, rhs) = (readable(cx, lhs, &problem.a, 1)?, readable(cx, rhs, &problem.b, 0)?);
             let problem = self::problem(op, &lhs, &rhs, extra, meta);
             let block = cx.output(meta)?;
-            run(cx, &problem, &mma::GEOMETRY, true, &meta.shape, limit, block.address())?;
+            run(cx, &problem, &mma::geometry(problem.dtype), true, &meta.shape, limit, block.address())?;
             Ok(Storages::from_iter([storage(block)]))
         }
     }
@@ -143,7 +146,11 @@ fn problem<'a>(op: &MatMul, lhs: &Tensor, rhs: &Tensor, extra: &'a [&'a Tensor],
 /// The kernel, and into how many parts K is cut at most.
 fn choose(cx: &Context, problem: &Problem<'_>) -> (Rung, usize) {
     let [m, n, k] = problem.size;
-    let has_mma = matches!(problem.dtype, DType::F16 | DType::BF16) && cx.driver.properties().capability >= (8, 0);
+    let has_mma = match problem.dtype {
+        DType::F16 | DType::BF16 => cx.driver.properties().capability >= TENSOR_CORES,
+        DType::F32 => cx.tf32,
+        DType::F64 | DType::I64 | DType::I32 | DType::U8 | DType::Bool => false,
+    };
     // Thousands of small matrices are the reduction's in any case.
     if let Some(Choice { rung, parts }) = cx.matmul.filter(|_| problem.batch.len() <= 1024) {
         let rung = if rung == Rung::Mma && !has_mma { Rung::Tile { is_small: false } } else { rung };
@@ -162,33 +169,35 @@ fn choose(cx: &Context, problem: &Problem<'_>) -> (Rung, usize) {
     };
     let tiles = match rung {
         Rung::Tile { is_small } => tiles(&tile::geometry(problem.dtype, is_small)),
-        _ => tiles(&mma::GEOMETRY),
+        _ => tiles(&mma::geometry(problem.dtype)),
     };
     (rung, if tiles < 64 { (128 / tiles).min(k / 256).max(1) } else { 1 })
 }
 
 /// Whether copies of 16 bytes can read both operands where they are.
 fn is_readable(problem: &Problem<'_>) -> bool {
-    let batches = |i: usize| problem.batch.strides[i].iter().all(|&s| s % 8 == 0);
-    is_readable_operand(&problem.a) && batches(0) && is_readable_operand(&problem.b) && batches(1)
+    let is_readable = |x, i: usize| is_readable_operand(x, &problem.batch.strides[i], problem.dtype);
+    is_readable(&problem.a, 0) && is_readable(&problem.b, 1)
 }
 
-fn is_readable_operand(x: &Operand) -> bool {
+/// `batch`: the strides of its matrices.
+fn is_readable_operand(x: &Operand, batch: &[isize], dtype: DType) -> bool {
     let (inner, other) = if x.is_along_k() { (x.k, x.outer) } else { (x.outer, x.k) };
-    x.walk.is_none() && x.address.is_multiple_of(16) && inner == 1 && other % 8 == 0
+    let fits = |&stride: &isize| stride % mma::chunk(dtype) as isize == 0;
+    x.walk.is_none() && x.address.is_multiple_of(16) && inner == 1 && fits(&other) && batch.iter().all(fits)
 }
 
 /// The tensor itself if copies of 16 bytes can read it, else its elements in rows that begin at multiples of 16 bytes.
 /// Of its last two axes, `k_axis` is the one along K.
 fn readable(cx: &Context, x: &Tensor, operand: &Operand, k_axis: usize) -> Result<Tensor> {
     let strides = x.layout().strides();
-    if is_readable_operand(operand) && strides[..x.rank() - 2].iter().all(|s| s % 8 == 0) {
+    if is_readable_operand(operand, &strides[..x.rank() - 2], x.dtype()) {
         return Ok(x.clone());
     }
     let inner = x.rank() - 2 + if operand.is_along_k() { k_axis } else { 1 - k_axis };
     let outer = 2 * x.rank() - 3 - inner;
     let mut strides: SmallVec<[isize; 4]> = x.dims().iter().map(|_| 0).collect();
-    let mut step = x.dims()[inner].next_multiple_of(8);
+    let mut step = x.dims()[inner].next_multiple_of(mma::chunk(x.dtype()));
     strides[inner] = 1;
     for axis in std::iter::once(outer).chain((0..x.rank() - 2).rev()) {
         strides[axis] = step as isize;
@@ -243,7 +252,7 @@ fn launch(
     let (layouts, name) = if is_mma {
         // What is gathered is read either way.
         let layout = |x: &Operand| u64::from(x.walk.is_none() && x.is_along_k());
-        ([layout(&problem.a), layout(&problem.b)], problem.kernel("matmul_mma", "conv_mma"))
+        ([layout(&problem.a), layout(&problem.b)], mma::name(problem))
     } else {
         ([geometry.rows as u64, 0], problem.kernel("matmul_tile", "conv_tile"))
     };

@@ -29,7 +29,7 @@ int cuDeviceGetCount(int *n) { return *n = !is("hidden"), 0; }
 int cuDeviceGet(int *device, int i) { return *device = i, 0; }
 int cuDeviceGetName(char *name, int len, int device) { return strcpy(name, "Fake GPU"), 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-    *value = attribute == 75 ? 8 : attribute == 76 ? 6 : attribute == 16 ? 12 : attribute == 97 ? 101376 : -1;
+    *value = attribute == 75 ? (is("old") ? 7 : 8) : attribute == 76 ? 6 : attribute == 16 ? 12 : attribute == 97 ? 101376 : -1;
     return 0;
 }
 int cuDeviceTotalMem_v2(size *bytes, int device) { return *bytes = TOTAL, 0; }

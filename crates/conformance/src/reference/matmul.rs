@@ -9,16 +9,27 @@ use super::elementwise::epilogue;
 use super::fold::sum;
 use super::real;
 
-/// Σ of products of cells, rounded once per product and summed in any order.
+/// Σ of products of factors, rounded once per product and summed in any order.
 pub(super) fn dot(bounds: &Bounds, pairs: &[(Cell, Cell)], dtype: DType) -> Cell {
     if dtype.is_int() {
         let int = |cell: Cell| if let Value::Int(v) = cell { v } else { 0 };
         let product = |&(a, b): &(Cell, Cell)| int_binary(Binary::Mul, int(a), int(b), dtype);
         return Value::Int(pairs.iter().map(product).fold(0, |acc, p| int_binary(Binary::Add, acc, p, dtype)));
     }
-    let products: Vec<Bounded> =
-        pairs.iter().map(|&(a, b)| bounds.binary(Binary::Mul, real(a), real(b), dtype.compute())).collect();
+    let product = |&(a, b): &(Cell, Cell)| {
+        let ((a, lost_a), (b, lost_b)) = (factor(bounds, a, dtype), factor(bounds, b, dtype));
+        let product = bounds.binary(Binary::Mul, a, b, dtype.compute());
+        // What became infinite may give anything, by 0 too.
+        if lost_a || lost_b { Bounded { error: f64::INFINITY, ..product } } else { product }
+    };
+    let products: Vec<Bounded> = pairs.iter().map(product).collect();
     Value::Real(sum(&products, dtype))
+}
+
+/// A factor as it is multiplied, and whether a finite one may have become infinite.
+fn factor(bounds: &Bounds, x: Cell, dtype: DType) -> (Bounded, bool) {
+    let (own, taken) = (real(x), bounds.factor(real(x), dtype));
+    (taken, taken.error.is_infinite() && own.error.is_finite())
 }
 
 /// Every element a dot product, then the epilogue.

@@ -170,18 +170,19 @@ impl fmt::Display for DeviceReport {
 impl DeviceReport {
     pub(crate) fn new(device: &Device) -> Self {
         let info = device.info();
-        let accuracy = match (info.accuracy.loose, info.accuracy.flushes_subnormals) {
+        let arithmetic = match (info.accuracy.loose, info.accuracy.flushes_subnormals) {
             (false, false) => "IEEE arithmetic",
             (true, false) => "regrouped arithmetic, division to 2.5 ulp",
             (false, true) => "IEEE arithmetic without subnormal numbers",
             (true, true) => "regrouped arithmetic, division to 2.5 ulp, no subnormal numbers",
         };
+        let factors = if info.accuracy.tf32 { ", factors of products in TF32" } else { "" };
         Self {
             device: info.label.clone(),
             name: info.name.clone(),
             emulated: !info.is_hardware,
             capability: info.capability.clone(),
-            accuracy: accuracy.to_string(),
+            accuracy: format!("{arithmetic}{factors}"),
             rows: Vec::new(),
             deviations: Vec::new(),
             fixed: Vec::new(),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use backend_cuda::driver::Launch;
-use tensor_core::{DType, Error, Result};
+use tensor_core::{Error, Result};
 
 use super::seconds;
 use crate::device::Subject;
@@ -16,8 +16,8 @@ const N_UNROLLED: usize = 8;
 /// What makes products.
 pub(crate) struct Unit {
     pub(crate) title: &'static str,
-    /// The dtype of products that it bounds; that of tensor cores in tf32 bounds none.
-    pub(crate) dtype: DType,
+    /// The products that it bounds.
+    pub(crate) products: &'static str,
     pub(crate) capability: (u32, u32),
     instruction: Instruction,
 }
@@ -31,23 +31,23 @@ enum Instruction {
 }
 
 pub(crate) const UNITS: &[Unit] = &[
-    Unit { title: "f32, fma", dtype: DType::F32, capability: (7, 5), instruction: Instruction::Fma("f32") },
-    Unit { title: "f64, fma", dtype: DType::F64, capability: (7, 5), instruction: Instruction::Fma("f64") },
+    Unit { title: "f32, fma", products: "f32", capability: (7, 5), instruction: Instruction::Fma("f32") },
+    Unit { title: "f64, fma", products: "f64", capability: (7, 5), instruction: Instruction::Fma("f64") },
     Unit {
         title: "bf16, mma.sync summed in f32",
-        dtype: DType::BF16,
+        products: "bf16",
         capability: (8, 0),
         instruction: Instruction::Mma { types: "m16n8k16.row.col.f32.bf16.bf16.f32", a: 4, b: 2, terms: 16 * 8 * 16 },
     },
     Unit {
         title: "f16, mma.sync summed in f32",
-        dtype: DType::F16,
+        products: "f16",
         capability: (8, 0),
         instruction: Instruction::Mma { types: "m16n8k16.row.col.f32.f16.f16.f32", a: 4, b: 2, terms: 16 * 8 * 16 },
     },
     Unit {
         title: "tf32, mma.sync summed in f32",
-        dtype: DType::Bool,
+        products: "tf32",
         capability: (8, 0),
         instruction: Instruction::Mma { types: "m16n8k8.row.col.f32.tf32.tf32.f32", a: 4, b: 2, terms: 16 * 8 * 8 },
     },

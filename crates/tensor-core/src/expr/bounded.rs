@@ -14,6 +14,8 @@ pub struct Accuracy {
     pub loose: bool,
     /// Subnormal numbers may count as 0.
     pub flushes_subnormals: bool,
+    /// Factors of f32 matrix products and convolutions may lose all but 10 bits after the leading one: TF32.
+    pub tf32: bool,
 }
 
 /// A value and a bound on the distance of the computed one; an infinite bound allows anything.
@@ -126,6 +128,21 @@ impl Bounds {
         Bounded { value, error }
     }
 
+    /// A factor of a matrix product or a convolution, as its units take it.
+    pub fn factor(&self, x: Bounded, dtype: DType) -> Bounded {
+        // 13 bits fewer than an f32 has.
+        let coarse = |v: f64| ulp(v, DType::F32) * f64::from(1 << 13);
+        let is_kept = !self.accuracy.tf32 || dtype != DType::F32 || !x.value.is_finite();
+        if is_kept || x.error == 0.0 && x.value % coarse(x.value) == 0.0 {
+            return x;
+        }
+        let error = x.error + 0.5 * coarse(x.value.abs() + x.error);
+        let largest = largest(dtype);
+        // Within half a unit of the largest number it may become infinite.
+        let is_small = x.value.abs() + error < largest + 0.5 * ulp(largest, dtype);
+        Bounded { value: x.value, error: if is_small { error } else { f64::INFINITY } }
+    }
+
     /// A result as it is stored.
     pub fn stored(&self, x: Bounded, dtype: DType) -> Bounded {
         let is_stored_exactly = x.error == 0.0 && Reals.cast(x.value, dtype) == x.value;
@@ -231,7 +248,9 @@ impl Algebra for Bounds {
                 Bounded { value: f64::from(x.value != 0.0), error: f64::from(uncertain) }
             }
             // The nearest number of an exact one is one number.
-            dtype if dtype.is_float() && x.error == 0.0 && self.accuracy == Accuracy::default() => {
+            dtype
+                if dtype.is_float() && x.error == 0.0 && !self.accuracy.loose && !self.accuracy.flushes_subnormals =>
+            {
                 Self::exact(Reals.cast(x.value, dtype))
             }
             dtype if dtype.is_float() => self.rounded(x, 0.5, dtype),

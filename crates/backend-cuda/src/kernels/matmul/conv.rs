@@ -337,7 +337,7 @@ fn products(
     let is_whole = problems.len() == 1;
     for ((mut problem, first), (rung, limit)) in problems.into_iter().zip(choices) {
         let (geometry, is_mma) = match rung {
-            Rung::Mma => (mma::GEOMETRY, true),
+            Rung::Mma => (mma::geometry(problem.dtype), true),
             Rung::Tile { is_small } => (tile::geometry(problem.dtype, is_small), false),
             Rung::Reduce => (tile::geometry(problem.dtype, true), false),
         };
@@ -355,7 +355,7 @@ fn products(
 fn gather_what_is_not_readable(problem: &mut Problem<'_>) {
     let [m, n, k] = problem.size;
     for (x, outer, i) in [(&mut problem.a, m, 0), (&mut problem.b, n, 1)] {
-        let is_readable = is_readable_operand(x) && problem.batch.strides[i].iter().all(|&s| s % 8 == 0);
+        let is_readable = is_readable_operand(x, &problem.batch.strides[i], problem.dtype);
         if x.walk.is_none() && !is_readable {
             x.walk = Some(Walk::new(&[(outer, x.outer)], &[(k, x.k)], &[]));
         }

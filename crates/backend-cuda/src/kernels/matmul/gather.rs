@@ -105,6 +105,7 @@ impl Walk {
 pub(super) struct Tables {
     sides: SmallVec<[Gather; 2]>,
     depth: usize,
+    chunk: usize,
     /// Bytes of an entry: the address, then coordinates.
     entry: usize,
 }
@@ -135,9 +136,14 @@ pub(super) struct Gather {
     turn: usize,
 }
 
-/// Where a slice's line along K is in its table: lines of eight and a gap, against conflicts of banks.
-fn line(k: usize) -> usize {
-    k + k / 8
+/// Lines of a table of K from one gap to the next, against conflicts of banks: a thread's neighbours lie between two.
+fn gap(chunk: usize) -> usize {
+    if chunk == 1 { 8 } else { chunk }
+}
+
+/// Where a slice's line along K is in its table.
+fn line(k: usize, chunk: usize) -> usize {
+    k + k / gap(chunk)
 }
 
 impl Tables {
@@ -151,7 +157,7 @@ impl Tables {
         // An entry says at least whether it is outside.
         let words = walks().map(|(walk, _)| 2 + walk.edges.len().max(1)).max().unwrap_or(0);
         let entry = words.next_multiple_of(4) * 4;
-        let (mut at, lines) = (0, line(g.depth));
+        let (mut at, lines) = (0, line(g.depth, chunk));
         let mut sides: SmallVec<[Gather; 2]> = SmallVec::new();
         for (walk, is_a) in walks() {
             let ranks = [walk.outer.rank(), walk.k.rank()];
@@ -191,7 +197,7 @@ impl Tables {
             text.declare(&format!("    .shared .align 16 .b8 tables[{}];", at + 2 * turn));
             text.declare("    .reg .b32 %next_k;");
         }
-        Self { sides, depth: g.depth, entry }
+        Self { sides, depth: g.depth, chunk, entry }
     }
 
     /// Whether there are none.
@@ -241,7 +247,8 @@ impl Tables {
         text.line(format!("setp.ge.u32 %t_in, %t_t, {}; @%t_in bra $line_{tag};", self.depth));
         text.line(at);
         text.line(format!(
-            "shr.u32 %t_to, %t_t, 3; add.u32 %t_to, %t_to, %t_t; mad.lo.u32 %t_to, %t_to, {}, %t_x;",
+            "shr.u32 %t_to, %t_t, {}; add.u32 %t_to, %t_to, %t_t; mad.lo.u32 %t_to, %t_to, {}, %t_x;",
+            gap(self.chunk).ilog2(),
             self.entry
         ));
         text.line("mov.u32 %t_x, tables; add.u32 %t_to, %t_to, %t_x;");
@@ -308,9 +315,9 @@ impl Gather {
         text.line(format!("shr.u32 %t_line, %t_t, {}; and.b32 %t_x, %t_t, {};", side.ilog2(), chunks - 1));
         text.line("selp.b32 %t_line, %t_line, %t_x, %t_p; mov.u32 %t_x, tables;");
         text.line(format!("mad.lo.u32 %t_side, %t_side, {entry}, %t_x; add.u32 %t_side, %t_side, {};", at[0]));
-        text.line(format!("mad.lo.u32 %t_line, %t_line, {}, %t_x;", line(*chunk) * entry));
+        text.line(format!("mad.lo.u32 %t_line, %t_line, {}, %t_x;", line(*chunk, *chunk) * entry));
         text.line(format!("selp.b32 %t_o_step, 0, {}, %t_p;", n_threads / chunks * entry));
-        text.line(format!("selp.b32 %t_k_step, {}, 0, %t_p;", n_threads / side * line(*chunk) * entry));
+        text.line(format!("selp.b32 %t_k_step, {}, 0, %t_p;", n_threads / side * line(*chunk, *chunk) * entry));
         text.line(format!("{turn} add.u32 %t_line, %t_line, %t_x; add.u32 %t_line, %t_line, {};", at[1]));
         let mut edges = self.slots[2].clone();
         text.line("mov.b32 %t_below0, 1;");

@@ -138,9 +138,26 @@ fn doubt_spreads_through_comparisons_and_overflow() {
     assert_eq!(Bounds::default().rounded(edge, 0.5, DType::F32).error, f64::INFINITY, "may or may not overflow");
     let cancelled = bounded(&build(|[x]| (x.exp() - x.exp() * (Sym::from(1) + 1e-7)).ln()), &[0.5]);
     assert_eq!(cancelled.error, f64::INFINITY, "the logarithm of what may be 0");
-    let flushing = Bounds { accuracy: crate::expr::Accuracy { loose: true, flushes_subnormals: true } };
+    let flushing = Bounds { accuracy: crate::expr::Accuracy { loose: true, flushes_subnormals: true, tf32: false } };
     let tiny = flushing.rounded(Bounds::exact(1e-40), 0.5, DType::F32);
     assert!(tiny.error >= 1e-40, "0 is allowed");
     let smallest = Bounds::default().rounded(Bounds::exact(f64::MIN_POSITIVE), 0.5, DType::F64);
     assert!(smallest.error > 0.0, "half a unit of a subnormal f64 does not vanish");
+}
+
+#[test]
+fn a_factor_in_tf32_keeps_ten_bits() {
+    let tf32 = Bounds { accuracy: crate::expr::Accuracy { tf32: true, ..Default::default() } };
+    let factor = |v: f64| tf32.factor(Bounds::exact(v), DType::F32).error;
+    for exact in [0.0, -3.0, 2047.0, 1.0 + 2f64.powi(-10), 2f64.powi(-136), f64::INFINITY] {
+        assert_eq!(factor(exact), 0.0, "{exact}");
+    }
+    for v in [2049.0, 1.0 + 2f64.powi(-11), 0.1, -1e30] {
+        let relative = factor(v) / f64::abs(v);
+        assert!((2f64.powi(-12)..=2f64.powi(-11)).contains(&relative), "{v}: {relative}");
+    }
+    assert_eq!(factor(2f64.powi(-137)), 2f64.powi(-137), "half a unit of the smallest");
+    assert_eq!(factor(f64::from(f32::MAX)), f64::INFINITY, "it may become infinite");
+    assert_eq!(tf32.factor(Bounds::exact(0.1), DType::F64).error, 0.0, "other dtypes keep all");
+    assert_eq!(Bounds::default().factor(Bounds::exact(0.1), DType::F32).error, 0.0, "and so does f32 unless asked");
 }
