@@ -12,6 +12,7 @@ const STEPS: &[(&str, &[&str])] = &[
         &[
             "clippy --workspace --all-targets -- -D warnings",
             "clippy -p backend-cuda -p gpu-check -p cuda-custom-kernel -p digits --all-targets --features backend-cuda/emulator,gpu-check/emulator,cuda-custom-kernel/emulator,digits/emulator -- -D warnings",
+            "clippy -p consort -p parity -p digits -p wgpu-any-gpu --all-targets --features consort/wgpu,parity/wgpu,digits/wgpu,wgpu-any-gpu/wgpu -- -D warnings",
         ],
     ),
     ("test", &["xtask test"]),

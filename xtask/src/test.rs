@@ -3,15 +3,17 @@
 use crate::process::{self, Result, cargo};
 use crate::{setup, workspace};
 
-/// What is tested a second time with the CUDA kernels emulated: packages with a feature `emulator`, and their targets.
-const EMULATED: [(&str, &str); 4] = [
-    ("backend-cuda", "--all-targets"),
-    ("gpu-check", "--all-targets"),
-    ("cuda-custom-kernel", "--test=emulated"),
-    ("digits", "--test=emulated"),
+/// What is tested a second time with a feature, the CUDA kernels emulated or a wgpu adapter: packages, features, targets.
+const FEATURED: [(&str, &str, &str); 6] = [
+    ("backend-cuda", "--features=emulator", "--all-targets"),
+    ("gpu-check", "--features=emulator", "--all-targets"),
+    ("cuda-custom-kernel", "--features=emulator", "--test=emulated"),
+    ("digits", "--features=emulator", "--test=emulated"),
+    ("digits", "--features=wgpu", "--test=adapter"),
+    ("wgpu-any-gpu", "--features=wgpu", "--test=adapter"),
 ];
 
-/// Run all tests of the workspace, doc tests too, and those of the CUDA kernels on the emulator
+/// Run all tests of the workspace, doc tests too, and those of the CUDA kernels on the emulator and of wgpu on an adapter
 ///
 /// Uses cargo-nextest where it is installed and `cargo test` elsewhere.
 #[derive(clap::Args)]
@@ -46,9 +48,9 @@ pub(crate) fn run(args: &Args) -> Result {
     };
     let is_cargo = tests[0] == "test";
     attempt([tests, if is_cargo { &["--all-targets"] } else { &[] }, as_strs(&all).as_slice()].concat());
-    for (package, target) in EMULATED {
+    for (package, features, target) in FEATURED {
         if args.package.is_empty() || args.package.iter().any(|name| name == package) {
-            attempt([tests, &["-p", package, "--features=emulator", target]].concat());
+            attempt([tests, &["-p", package, features, target]].concat());
         }
     }
     if !documented.is_empty() {
