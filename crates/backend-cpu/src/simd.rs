@@ -166,6 +166,15 @@ pub struct Rhs<'a, T> {
     pub rows: &'a Offsets,
 }
 
+/// Rows of elements that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a, T> {
+    /// From the first element on.
+    pub data: &'a [T],
+    /// Where each row begins.
+    pub starts: &'a [usize],
+}
+
 /// Where a tile goes in c.
 #[derive(Clone, Copy, Debug)]
 pub struct Apart {
@@ -191,6 +200,13 @@ pub trait Product: Copy + 'static {
 
     /// [`Product::product`] whose vectors of columns, too, are some way apart in c.
     fn product_apart(n: usize, a: Lhs<'_, Self>, b: Rhs<'_, Self>, c: &mut [Self], apart: Apart, accumulate: bool);
+
+    /// Rows of a, and rows of b, that [`Product::add_products`] takes at most.
+    fn rows() -> (usize, usize);
+
+    /// For every row i of a and j of b adds the products of their first n elements to the vector i · rows of b + j of
+    /// `sums`, lane by lane; n in whole vectors.
+    fn add_products(n: usize, a: Rows<'_, Self>, b: Rows<'_, Self>, sums: &mut [Self]);
 
     /// Turns columns of one length into rows of eight, which begin `width` apart, as far as whole squares go; returns
     /// how many rows were written.
@@ -256,13 +272,46 @@ unsafe fn compute<V: Vector, const M: usize, const N: usize>(tile: &Tile<'_, V::
     }
 }
 
-/// Sends a tile to the [`compute`] of its size.
+/// Adds products of vectors of M rows of a and N rows of b, all sums in registers.
+///
+/// # Safety
+/// The rows have `n` vectors each, `sums` M · N of them, and the processor has the vector's instructions.
+#[inline(always)]
+unsafe fn multiply<V: Vector, const M: usize, const N: usize>(
+    n: usize,
+    a: Rows<'_, V::Elem>,
+    b: Rows<'_, V::Elem>,
+    sums: &mut [V::Elem],
+) {
+    // SAFETY: the caller vouches for every element.
+    unsafe {
+        let to = sums.as_mut_ptr();
+        let mut sums: [[V; N]; M] =
+            std::array::from_fn(|i| std::array::from_fn(|j| V::load(to.add((i * N + j) * V::LANES))));
+        let a: [*const V::Elem; M] = std::array::from_fn(|i| a.data.as_ptr().add(*a.starts.get_unchecked(i)));
+        let b: [*const V::Elem; N] = std::array::from_fn(|j| b.data.as_ptr().add(*b.starts.get_unchecked(j)));
+        for at in (0..n).map(|r| r * V::LANES) {
+            let y: [V; N] = std::array::from_fn(|j| V::load(b[j].add(at)));
+            for (sums, a) in sums.iter_mut().zip(a) {
+                let x = V::load(a.add(at));
+                for (sum, y) in sums.iter_mut().zip(y) {
+                    *sum = sum.add_product(x, y);
+                }
+            }
+        }
+        for (i, sum) in sums.iter().flatten().enumerate() {
+            sum.store(to.add(i * V::LANES));
+        }
+    }
+}
+
+/// Calls the function of a tile's size.
 macro_rules! sized {
-    ($vector:ty, $tile:expr, $m:expr, $n:expr, $zero:expr, [$($rows:literal)*], $vectors:tt) => {
-        match $m { $($rows => sized!(@ $vector, $tile, $rows, $n, $zero, $vectors),)* m => unreachable!("invariant: a tile has up to 8 rows, not {m}") }
+    ($f:ident, $vector:ty, $args:tt, $m:expr, $n:expr, [$($rows:literal)*], $vectors:tt) => {
+        match $m { $($rows => sized!(@ $f, $vector, $args, $rows, $n, $vectors),)* m => unreachable!("invariant: a tile has not {m} rows") }
     };
-    (@ $vector:ty, $tile:expr, $rows:literal, $n:expr, $zero:expr, [$($vectors:literal)*]) => {
-        match $n { $($vectors => compute::<$vector, $rows, $vectors>($tile, $zero),)* n => unreachable!("invariant: a tile has up to 3 vectors, not {n}") }
+    (@ $f:ident, $vector:ty, $args:tt, $rows:literal, $n:expr, [$($vectors:literal)*]) => {
+        match $n { $($vectors => $f::<$vector, $rows, $vectors> $args,)* n => unreachable!("invariant: a tile has not {n} vectors") }
     };
 }
 
@@ -320,7 +369,7 @@ macro_rules! product {
                             #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
                             unsafe fn run(tile: &Tile<'_, $t>, m: usize, n: usize) {
                                 // SAFETY: as the caller's.
-                                unsafe { sized!($avx512, tile, m, n, 0.0, [1 2 3 4 5 6 7 8], [1 2 3]) }
+                                unsafe { sized!(compute, $avx512, (tile, 0.0), m, n, [1 2 3 4 5 6 7 8], [1 2 3]) }
                             }
                             run(&tile, m, n);
                         }
@@ -329,11 +378,55 @@ macro_rules! product {
                             #[target_feature(enable = "avx2,fma")]
                             unsafe fn run(tile: &Tile<'_, $t>, m: usize, n: usize) {
                                 // SAFETY: as the caller's.
-                                unsafe { sized!($avx2, tile, m, n, 0.0, [1 2 3 4 5 6], [1 2]) }
+                                unsafe { sized!(compute, $avx2, (tile, 0.0), m, n, [1 2 3 4 5 6], [1 2]) }
                             }
                             run(&tile, m, n);
                         }
-                        _ => sized!([$t; $lanes], &tile, m, n, 0.0, [1 2 3 4], [1 2]),
+                        _ => sized!(compute, [$t; $lanes], (&tile, 0.0), m, n, [1 2 3 4], [1 2]),
+                    }
+                }
+            }
+
+            #[inline]
+            fn rows() -> (usize, usize) {
+                if level() == Level::Avx512 { (4, 6) } else { (3, 3) }
+            }
+
+            #[inline]
+            fn add_products(n: usize, a: Rows<'_, $t>, b: Rows<'_, $t>, sums: &mut [$t]) {
+                let lanes = Self::tile().lanes;
+                let (rows_a, rows_b) = (a.starts.len(), b.starts.len());
+                let hold = |rows: Rows<'_, $t>| rows.starts.iter().all(|start| start + n <= rows.data.len());
+                assert!(n % lanes == 0, "invariant: whole vectors");
+                assert!(hold(a) && hold(b), "invariant: the rows are there");
+                assert!(rows_a * rows_b * lanes <= sums.len(), "invariant: room for the sums");
+                let n = n / lanes;
+                // SAFETY: the assertions cover every element; `level` is not above what the processor has.
+                unsafe {
+                    match level() {
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx512 => {
+                            #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
+                            unsafe fn run(n: usize, a: Rows<'_, $t>, b: Rows<'_, $t>, sums: &mut [$t]) {
+                                let (rows_a, rows_b) = (a.starts.len(), b.starts.len());
+                                // SAFETY: as the caller's.
+                                unsafe {
+                                    sized!(multiply, $avx512, (n, a, b, sums), rows_a, rows_b, [1 2 3 4], [1 2 3 4 5 6])
+                                }
+                            }
+                            run(n, a, b, sums);
+                        }
+                        #[cfg(target_arch = "x86_64")]
+                        Level::Avx2 => {
+                            #[target_feature(enable = "avx2,fma")]
+                            unsafe fn run(n: usize, a: Rows<'_, $t>, b: Rows<'_, $t>, sums: &mut [$t]) {
+                                let (rows_a, rows_b) = (a.starts.len(), b.starts.len());
+                                // SAFETY: as the caller's.
+                                unsafe { sized!(multiply, $avx2, (n, a, b, sums), rows_a, rows_b, [1 2 3], [1 2 3]) }
+                            }
+                            run(n, a, b, sums);
+                        }
+                        _ => sized!(multiply, [$t; $lanes], (n, a, b, sums), rows_a, rows_b, [1 2 3], [1 2 3]),
                     }
                 }
             }

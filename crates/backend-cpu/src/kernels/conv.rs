@@ -19,6 +19,7 @@ use crate::simd::Product;
 
 mod correlate;
 mod direct;
+mod narrow;
 mod planes;
 #[cfg(test)]
 mod tests;

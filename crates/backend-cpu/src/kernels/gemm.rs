@@ -390,7 +390,7 @@ fn dots<T: Float>(job: Job<'_, T>, c: &mut [T], cx: &Context<'_>) -> Result<()> 
 }
 
 /// Adds to every sum the product of a row and the column that begins at its start.
-pub(crate) fn add_dots<T: Float>(row: &[T], data: &[T], starts: &[usize], sums: &mut [T]) {
+fn add_dots<T: Float>(row: &[T], data: &[T], starts: &[usize], sums: &mut [T]) {
     simd::run(Dots { row, data, starts, sums });
 }
 

@@ -147,6 +147,8 @@ fn channels_and_planes_of_many_tiles() {
     Case::new(&[3, 33, 9, 9], &[18, 33, 3, 3]).stride(&[2, 2]).padding(&[1, 1], &[1, 1]).check(&f32);
     Case::new(&[40, 16, 3, 3], &[9, 16, 2, 2]).check(&f32);
     Case::new(&[2, 1, 30, 40], &[6, 1, 5, 5]).padding(&[2, 2], &[2, 2]).check(&f32);
+    Case::new(&[3, 3, 9, 20], &[7, 3, 3, 3]).padding(&[1, 0], &[0, 1]).check(&f32);
+    Case::new(&[9, 4, 11, 10], &[8, 2, 3, 3]).groups(2).stride(&[2, 1]).check(&f32);
     Case::new(&[3, 2, 14, 14], &[9, 2, 3, 3]).padding(&[1, 1], &[1, 1]).check(&f32);
     Case::new(&[2, 3, 4, 9, 16], &[10, 3, 3, 3, 3]).padding(&[1, 1, 0], &[1, 1, 0]).check(&f32);
     Case::new(&[1, 34, 8, 8], &[34, 17, 1, 1]).groups(2).check(&f32);
@@ -172,6 +174,20 @@ fn epilogues_run_on_every_image() {
         // 16-bit results are rounded before the epilogue too.
         vec![Expected::within(8192.0, sums)]
     });
+}
+
+#[test]
+fn a_channel_that_is_not_a_number_leaves_the_others_alone() {
+    for n_out in [3, 20] {
+        let (mut x, g) = (Array::noise(&[2, 3, 6, 7], 1), Array::noise(&[2, n_out, 4, 5], 2));
+        x.data[42..84].fill(f64::NAN);
+        let case = Case::new(&x.shape, &[n_out, 3, 3, 3]);
+        let op = ConvWeightGrad { conv: case.op(Expr::identity()), kernel: SmallVec::from_slice(&[3, 3]) };
+        let w = run(&Op::ConvWeightGrad(op), &[&tensor(&x, DType::F32, 0), &tensor(&g, DType::F32, 0)]);
+        for (i, v) in values(&w.expect("a gradient")[0]).into_iter().enumerate() {
+            assert_eq!(v.is_nan(), i / 9 % 3 == 1, "{n_out} output channels: element {i} is {v}");
+        }
+    }
 }
 
 #[test]

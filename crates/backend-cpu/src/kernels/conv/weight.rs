@@ -2,8 +2,8 @@
 //! positions of all images.
 //!
 //! Tiles have a row per channel and tap, read in place at the tap's shift, and a column per output channel: the
-//! gradient's channels are laid side by side once per image. Where there is but one, as in depthwise convolutions, it is
-//! a dot product.
+//! gradient's channels are laid side by side once per image. Where they would leave half of a vector empty, as in
+//! depthwise convolutions, positions are laid along vectors instead, one sum per lane ([`narrow`]).
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use tensor_core::op::ConvWeightGrad;
 use tensor_core::{Result, Tensor};
 
 use super::planes::{Axis, Planes, dot, indices, row_major};
-use super::{Sizes, in_lanes, strided_axes, tap_offsets};
+use super::{Sizes, in_lanes, narrow, strided_axes, tap_offsets};
 use crate::eval::Stored;
 use crate::kernels::dense::dense;
-use crate::kernels::gemm::{MAX_ROWS, add_dots, columns, panels, turn};
+use crate::kernels::gemm::{MAX_ROWS, columns, panels, turn};
 use crate::kernels::number::{Arithmetic, Float};
-use crate::simd::{Lhs, Offsets, Product, Rhs};
+use crate::simd::{Lhs, Offsets, Product, Rhs, Rows};
 use crate::{Context, threads};
 
 /// Positions that are summed at a time.
@@ -31,11 +31,15 @@ struct Plan<'a> {
     /// `rows` are the output's channels.
     sizes: Sizes,
     planes: Planes,
-    /// The planes that the gradient is laid out in where it has one channel: the input's, without phases.
+    /// The planes that the gradient is laid out in where it has few channels: the input's, without phases.
     grad_planes: Planes,
+    /// From a plane to the next.
+    apart: usize,
     /// Where each tap of a channel begins in its planes.
     taps: Vec<usize>,
-    /// Columns of the sums: the output channels of a group, up to whole vectors.
+    /// Whether channels are too few for a vector.
+    is_narrow: bool,
+    /// Columns of the sums: the output channels of a group, unless few up to whole vectors.
     width: usize,
     /// Where the output positions are in a plane, and in the gradient's rows, in parts of `DEPTH`.
     positions: Vec<[Offsets; 2]>,
@@ -57,9 +61,13 @@ where
         plane: spatial.iter().product(),
     };
     let planes = Planes::new(strided_axes(&op.conv.window, &x.dims()[2..], &op.kernel, spatial));
-    let taps = tap_offsets(&op.conv.window, &op.kernel, &planes, planes.size);
+    let lanes = <T::Lane as Product>::tile().lanes;
+    let is_narrow = 2 * sizes.rows <= lanes;
+    // Whole vectors read past the end of a plane: not into the next.
+    let apart = if is_narrow { planes.size + lanes } else { planes.size };
+    let taps = tap_offsets(&op.conv.window, &op.kernel, &planes, apart);
     let starts: Vec<usize> = indices(spatial).map(|index| dot(&index, &planes.strides)).collect();
-    let width = if sizes.rows == 1 { 1 } else { sizes.rows.next_multiple_of(<T::Lane as Product>::tile().lanes) };
+    let width = if is_narrow { sizes.rows } else { sizes.rows.next_multiple_of(lanes) };
     let positions = starts.chunks(DEPTH).map(|part| [Offsets::new(part.to_vec()), Offsets::every(width, part.len())]);
     let sized = spatial.iter().zip(planes.sizes());
     let grad_axes = sized.map(|(&n, size)| Axis { n, step: 1, before: 0, size }).collect();
@@ -67,7 +75,9 @@ where
         x,
         sizes,
         grad_planes: Planes::new(grad_axes),
+        apart,
         taps,
+        is_narrow,
         width,
         positions: positions.collect(),
         n_positions: starts.last().map_or(0, |last| last + 1),
@@ -133,36 +143,54 @@ impl Plan<'_> {
         let Task { images, groups: some_groups, taps, sums } = task;
         let n_taps = self.taps.len();
         let some_channels = taps.start / n_taps..taps.end.div_ceil(n_taps);
-        let per_channel = self.planes.n_phases * self.planes.size;
+        let per_channel = self.planes.n_phases * self.apart;
         let mut packed = cx.take::<T::Lane>(some_channels.len() * per_channel)?;
         let packed: &mut [T::Lane] = packed.slice_mut();
-        let mut turned = cx.take::<T::Lane>(if rows == 1 { self.grad_planes.size } else { plane * self.width })?;
-        let turned: &mut [T::Lane] = turned.slice_mut();
         let starts: Vec<usize> =
             taps.clone().map(|i| (i / n_taps - some_channels.start) * per_channel + self.taps[i % n_taps]).collect();
+        let n_sums = taps.len() * self.width;
+        let lanes = <T::Lane as Product>::tile().lanes;
+        let n_positions = self.n_positions.next_multiple_of(lanes);
+        let grad_plane = n_positions.max(self.grad_planes.size);
+        let grad_starts: Vec<usize> = (0..rows).map(|row| row * grad_plane).collect();
         let grad_strides: Vec<isize> = row_major(self.grad_planes.counts()).iter().map(|&s| s as isize).collect();
+        let mut turned = cx.take::<T::Lane>(if self.is_narrow { rows * grad_plane } else { plane * self.width })?;
+        let turned: &mut [T::Lane] = turned.slice_mut();
+        let mut in_lanes = cx.take::<T::Lane>(if self.is_narrow { sums.len() * lanes } else { 0 })?;
+        let in_lanes: &mut [T::Lane] = in_lanes.slice_mut();
+        if self.is_narrow {
+            // Ends of planes, and the positions between rows of the gradient, stay zero.
+            packed.fill(T::Lane::ZERO);
+            turned.fill(T::Lane::ZERO);
+            in_lanes.fill(T::Lane::ZERO);
+        }
         sums.fill(T::Lane::ZERO);
         for image in images {
-            for (group, sums) in some_groups.clone().zip(sums.chunks_mut(taps.len() * self.width)) {
+            for (i, group) in some_groups.clone().enumerate() {
                 for (c, to) in some_channels.clone().zip(packed.chunks_mut(per_channel)) {
-                    self.planes.pack::<T>(self.x, image, group * channels + c, self.planes.size, to);
+                    self.planes.pack::<T>(self.x, image, group * channels + c, self.apart, to);
                 }
                 let first = (image * groups + group) * rows * plane;
-                if rows == 1 {
-                    self.grad_planes.pack_from::<T::Lane>(
+                let columns = (0..rows).map(|row| first + row * plane);
+                if self.is_narrow {
+                    for (from, to) in columns.zip(turned.chunks_mut(grad_plane)) {
+                        self.grad_planes.pack_from::<T::Lane>(g, from as isize, &grad_strides, grad_plane, to);
+                    }
+                    let lanes = &mut in_lanes[i * n_sums * lanes..(i + 1) * n_sums * lanes];
+                    let g = Rows { data: turned, starts: &grad_starts };
+                    narrow::Sums { lanes, n_taps: taps.len(), n_rows: rows }.add(
+                        n_positions,
+                        Rows { data: packed, starts: &starts },
                         g,
-                        first as isize,
-                        &grad_strides,
-                        self.grad_planes.size,
-                        turned,
                     );
-                    add_dots(&turned[..self.n_positions], packed, &starts, sums);
                 } else {
-                    let columns: Vec<usize> = (0..rows).map(|row| first + row * plane).collect();
-                    turn(g, &columns, plane, self.width, turned);
-                    self.add(packed, &starts, turned, sums);
+                    turn(g, &columns.collect::<Vec<_>>(), plane, self.width, turned);
+                    self.add(packed, &starts, turned, &mut sums[i * n_sums..(i + 1) * n_sums]);
                 }
             }
+        }
+        for (lanes, sums) in in_lanes.chunks_mut(n_sums * lanes).zip(sums.chunks_mut(n_sums)) {
+            narrow::Sums { lanes, n_taps: taps.len(), n_rows: rows }.fold(sums);
         }
         Ok(())
     }
