@@ -172,5 +172,11 @@ fn tensors_beyond_a_binding_are_mapped_copied_and_reduced_in_parts() -> Result<(
     assert_eq!(flipped.narrow(0, rows - 1, 1)?.narrow(1, 0, 1)?.to_vec::<f32>()?, [columns as f32 - 1.0]);
     let error = y.t()?.contiguous().expect_err("all of it lies behind each row");
     assert!(error.to_string().contains("larger than a binding of this adapter can be: limit 128.0 MiB"), "{error}");
+    let error = x.matmul(&Tensor::ones([columns, 8], &device)?).expect_err("a product reads all of it");
+    assert_eq!(
+        error.to_string(),
+        "matmul: tensor is larger than a binding of this adapter can be: tensor 144.0 MiB, limit 128.0 MiB; \
+         split the tensor or use cpu"
+    );
     Ok(())
 }
