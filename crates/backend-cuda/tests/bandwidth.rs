@@ -48,6 +48,9 @@ fn rows_of_every_form() -> Result<()> {
         [3, 800, 1],
         [3, 1500, 1],
         [2, 9000, 1],
+        // One row, which ends within a vector.
+        [1, 803, 1],
+        [1, 9003, 1],
         [2, 20, 7],
         [1, 70, 1100],
         [2, 1100, 3],
@@ -56,6 +59,17 @@ fn rows_of_every_form() -> Result<()> {
     ] {
         check_rows(dims)?;
     }
+    Ok(())
+}
+
+/// A block per row, and more of them than a grid has along any axis but the first.
+#[test]
+fn blocks_for_more_rows_than_65_535() -> Result<()> {
+    let rows = 65_540;
+    // Every row is the same one in memory.
+    let row: Vec<i32> = (0..1030).map(|i| i * 37 % 101 - 50).collect();
+    let x = Tensor::from_vec(row.clone(), [1, 1030], &device())?.expand([rows, 1030])?;
+    assert_eq!(x.sum(1)?.to_vec::<i32>()?, vec![row.iter().sum::<i32>(); rows]);
     Ok(())
 }
 

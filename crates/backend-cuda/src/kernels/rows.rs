@@ -5,9 +5,9 @@ use tensor_core::op::ReduceKind;
 use tensor_core::plan::Plan;
 use tensor_core::{DType, Expr, Result};
 
-use super::Context;
 use super::context::THREADS;
 use super::map::push_numbers;
+use super::{Context, vector};
 use crate::args::Args;
 use crate::driver::Address;
 use crate::index;
@@ -38,12 +38,41 @@ pub(super) struct Form {
     pub(super) items: usize,
     /// Whether one round is the whole row, which then stays in registers.
     pub(super) is_kept: bool,
+    /// Neighbours that a thread reads and writes at once; 1 where rows have gaps.
+    pub(super) vector: usize,
+    /// Whether a row may end within a vector.
+    pub(super) has_tail: bool,
 }
 
 impl Form {
     /// A form in rounds.
     pub(super) fn rounds(threads: usize) -> Self {
-        Self { threads, items: UNDER_WAY, is_kept: false }
+        Self { threads, items: UNDER_WAY, is_kept: false, vector: 1, has_tail: false }
+    }
+
+    /// The same with vectors, where every row of all operands is one of neighbours and begins at a multiple of them.
+    fn with_vectors(self, places: &Places, stored: &[DType], n_dense: usize) -> Self {
+        let Places { kept, folded, addresses, .. } = places;
+        if folded.rank() != 1 || folded.strides.iter().any(|strides| strides[0] != 1) {
+            return self;
+        }
+        // Steps from row to row must be multiples as addresses are.
+        let starts = stored.iter().zip(addresses).map(|(&dtype, &address)| (dtype, address)).take(n_dense);
+        let steps = stored.iter().zip(&kept.strides).take(n_dense).flat_map(|(&dtype, strides)| {
+            strides.iter().map(move |step| (dtype, (step.unsigned_abs() * dtype.size_bytes()) as u64))
+        });
+        let (mut vector, depth) = (vector::widest(starts.chain(steps), 1), folded.len());
+        let items = if self.is_kept {
+            while !self.items.is_multiple_of(vector) {
+                vector /= 2;
+            }
+            self.items
+        } else if depth <= self.threads * vector {
+            vector.max(UNDER_WAY)
+        } else {
+            (2 * vector).max(UNDER_WAY)
+        };
+        Self { items, vector, has_tail: !depth.is_multiple_of(vector), ..self }
     }
 
     /// The form for rows that are read for several folds; `is_column`: neighbouring rows are neighbours in memory.
@@ -58,7 +87,7 @@ impl Form {
         let items = depth.div_ceil(threads);
         // Few sizes, so that few kernels are compiled.
         match [1, 2, 4, 8, 12, 16, 24, 32].into_iter().find(|&size| size >= items) {
-            Some(items) if items <= most => Self { threads, items, is_kept: true },
+            Some(items) if items <= most => Self { items, is_kept: true, ..Self::rounds(threads) },
             _ => Self::rounds(threads),
         }
     }
@@ -129,6 +158,14 @@ impl Rows {
     pub(super) fn run(&self, cx: &Context, form: Form, places: &Places, segments: usize) -> Result<()> {
         let (n_rows, depth) = (places.kept.len(), places.folded.len());
         let ranks = [places.kept.rank(), places.folded.rank()];
+        let n_results = usize::from(self.result.is_some());
+        let stored: SmallVec<[DType; 8]> = self
+            .result
+            .iter()
+            .map(|&(_, dtype)| dtype)
+            .chain(self.elements.iter().chain(&self.values).copied())
+            .collect();
+        let form = form.with_vectors(places, &stored, n_results + self.elements.len());
         let mut structure: SmallVec<[u64; 16]> = self.exprs().map(|expr| expr.code.id()).collect();
         structure.extend(self.folds.iter().map(|fold| fold.kind as u64));
         structure.extend(self.elements.iter().chain(&self.values).chain(&self.types).map(|&dtype| dtype as u64));
@@ -138,6 +175,8 @@ impl Rows {
             form.threads as u64,
             form.items as u64,
             form.is_kept.into(),
+            form.vector as u64,
+            form.has_tail.into(),
             ranks[0] as u64,
             ranks[1] as u64,
         ]);
@@ -145,15 +184,8 @@ impl Rows {
         let mut args = Args::default();
         args.push(n_rows as u64);
         args.push(depth as u64);
-        args.push(depth.div_ceil(segments) as u64);
+        args.push(depth.div_ceil(segments).next_multiple_of(form.vector) as u64);
         places.addresses.iter().chain(&places.totals).for_each(|&address| args.push(address));
-        let n_results = usize::from(self.result.is_some());
-        let stored: SmallVec<[DType; 8]> = self
-            .result
-            .iter()
-            .map(|&(_, dtype)| dtype)
-            .chain(self.elements.iter().chain(&self.values).copied())
-            .collect();
         index::push(&mut args, &places.kept, |k| stored[k].size_bytes());
         for (expr, inputs) in self.exprs().zip(self.inputs()) {
             push_numbers(&mut args, self.name, std::slice::from_ref(expr), &inputs)?;

@@ -6,7 +6,7 @@ use tensor_core::expr::lower::{LowType, Lowered, lower};
 use tensor_core::op::ReduceKind;
 use tensor_core::{DType, Result};
 
-use super::super::{Text, names, reduce};
+use super::super::{Text, names, reduce, vector};
 use super::{Form, Rows};
 use crate::emit::{self, Body};
 use crate::index;
@@ -33,24 +33,51 @@ struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// Sets `%r` to a thread's k-th place of the round from `%base` on, and `%in{k}` to whether the row has it.
-    fn place(&self, k: usize) -> String {
-        let step = k * self.form.threads;
-        format!("    add.u32 %r, %base, {step};\n    setp.lt.u32 %in{k}, %r, %end;\n    min.u32 %r, %r, %last;\n")
+    /// From `%base` to a thread's k-th place of the round.
+    fn step(&self, k: usize) -> usize {
+        let Form { threads, vector, .. } = self.form;
+        k / vector * threads * vector + k % vector
     }
 
-    /// Loads the elements of a round.
-    fn load(&self) -> String {
+    /// Loads neighbours from `%r` on.
+    fn load_at(&self, places: std::ops::Range<usize>) -> String {
         let mut text = String::new();
-        for k in 0..self.form.items {
-            text += &self.place(k);
-            for j in 0..self.rows.elements.len() {
-                let _ = writeln!(text, "    mov.b64 %at{j}, %from{j};");
+        for j in 0..self.rows.elements.len() {
+            let _ = writeln!(text, "    mov.b64 %at{j}, %from{j};");
+        }
+        text += &self.advance;
+        for (j, &dtype) in self.rows.elements.iter().enumerate() {
+            let registers: Vec<String> = places.clone().map(|k| format!("%x{j}_{k}")).collect();
+            text += &vector::load(dtype, &registers, &format!("%at{j}"));
+        }
+        text
+    }
+
+    /// Loads the elements of a round, and sets `%in{k}` to whether the row has the k-th.
+    fn load(&self, label: &str) -> String {
+        let Form { vector, has_tail, .. } = self.form;
+        let mut text = String::new();
+        for first in (0..self.form.items).step_by(vector) {
+            let places = first..first + vector;
+            for k in places.clone() {
+                let _ = writeln!(text, "    add.u32 %r, %base, {};", self.step(k));
+                let _ = writeln!(text, "    setp.lt.u32 %in{k}, %r, %end;");
             }
-            text += &self.advance;
-            for (j, &dtype) in self.rows.elements.iter().enumerate() {
-                text += &emit::load(dtype, &format!("%x{j}_{k}"), &format!("%at{j}"));
+            if !has_tail {
+                let _ = writeln!(text, "    add.u32 %r, %base, {};\n    min.u32 %r, %r, %last;", self.step(first));
+                text += &self.load_at(places);
+                continue;
             }
+            // The last place of a vector inside: all are.
+            let _ = writeln!(text, "    @!%in{} bra $tail_{label}{first};", places.end - 1);
+            let _ = writeln!(text, "    add.u32 %r, %base, {};", self.step(first));
+            text += &self.load_at(places.clone());
+            let _ = writeln!(text, "    bra $loaded_{label}{first};\n$tail_{label}{first}:");
+            for k in places {
+                let _ = writeln!(text, "    add.u32 %r, %base, {};\n    min.u32 %r, %r, %last;", self.step(k));
+                text += &self.load_at(k..k + 1);
+            }
+            let _ = writeln!(text, "$loaded_{label}{first}:");
         }
         text
     }
@@ -63,14 +90,14 @@ impl Pieces<'_> {
 
     /// `body` once, or in rounds over the row, which load elements each time.
     fn rounds(&self, label: &str, body: &str) -> String {
-        let Form { threads, items, is_kept } = self.form;
+        let Form { threads, items, is_kept, .. } = self.form;
         if is_kept {
             return body.to_string();
         }
         format!(
             "    mov.b32 %base, %first;\n${label}:\n    setp.ge.u32 %outside, %base, %end;\n    @%outside bra $past_{label};\n\
              {}{body}    add.u32 %base, %base, {};\n    bra ${label};\n$past_{label}:\n",
-            self.load(),
+            self.load(label),
             threads * items
         )
     }
@@ -120,7 +147,7 @@ pub(super) fn text(rows: &Rows, form: Form, ranks: [usize; 2]) -> Result<String>
     let pieces = Pieces { rows, form, advance, values };
     if form.is_kept {
         text.line("mov.b32 %base, %first;");
-        text.push(&pieces.load());
+        text.push(&pieces.load("kept"));
     }
     let start = text.take();
 
@@ -160,18 +187,35 @@ pub(super) fn text(rows: &Rows, form: Form, ranks: [usize; 2]) -> Result<String>
         let formula = next();
         let shortcut = rows.shortcut.as_ref().map(|_| next()).filter(|_| form.is_kept);
         text.register("b64", "%put");
-        text.value(dtype, "%y");
+        let results = names("y", form.vector);
+        results.iter().for_each(|register| text.value(dtype, register));
         let advance = index::advance(&mut text.slots, ranks[1], "%r", &["%put".into()]);
         let mut body = String::new();
-        for k in 0..form.items {
-            body += &match shortcut {
-                Some(formula) => formula.text(&[format!("%term{k}"), format!("%stat{}", rows.folds.len() - 1)], "%y"),
-                None => formula.text(&pieces.inputs(k, rows.folds.len()), "%y"),
+        for first in (0..form.items).step_by(form.vector) {
+            let places = first..first + form.vector;
+            for (k, y) in places.clone().zip(&results) {
+                body += &match shortcut {
+                    Some(formula) => formula.text(&[format!("%term{k}"), format!("%stat{}", rows.folds.len() - 1)], y),
+                    None => formula.text(&pieces.inputs(k, rows.folds.len()), y),
+                };
+            }
+            let store = |body: &mut String, k: usize, registers: &[String]| {
+                let _ = write!(body, "    mov.b64 %put, %to;\n    add.u32 %r, %base, {};\n", pieces.step(k));
+                body.push_str(&advance);
+                body.push_str(&vector::store(dtype, "%put", registers));
             };
-            let _ = write!(body, "    @!%in{k} bra $past{k};\n    mov.b64 %put, %to;\n");
-            let _ = writeln!(body, "    add.u32 %r, %base, {};", k * form.threads);
-            body = body + &advance + &emit::store(dtype, "%put", "%y");
-            let _ = writeln!(body, "$past{k}:");
+            let last = places.end - 1;
+            let tail = if form.has_tail { format!("$rest{first}") } else { format!("$past{first}") };
+            let _ = writeln!(body, "    @!%in{last} bra {tail};");
+            store(&mut body, first, &results);
+            if form.has_tail {
+                let _ = writeln!(body, "    bra $past{first};\n{tail}:");
+                for (k, y) in places.zip(&results) {
+                    let _ = writeln!(body, "    @!%in{k} bra $past{first};");
+                    store(&mut body, k, std::slice::from_ref(y));
+                }
+            }
+            let _ = writeln!(body, "$past{first}:");
         }
         text.push(&pieces.rounds("result", &body));
     }
@@ -196,6 +240,8 @@ pub(super) fn text(rows: &Rows, form: Form, ranks: [usize; 2]) -> Result<String>
     Ok(text
         .skeleton(include_str!("../../../kernels/rows.ptx"), rows.entry)
         .put("ROW", row)
+        .put("VECTOR", form.vector.to_string())
+        .put("LAST", if form.has_tail { 1 } else { form.vector }.to_string())
         .put("START", start)
         .put("FOLDS", folds)
         .put("RESULTS", results)
