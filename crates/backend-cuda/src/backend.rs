@@ -75,7 +75,7 @@ impl Backend for CudaBackend {
             return Ok(host);
         }
         // Elements that do not lie together are brought together on the device.
-        let copied = if x.is_contiguous() { None } else { Some(copy::contiguous(&self.cx, x)?) };
+        let copied = if x.is_contiguous() { None } else { Some(copy::contiguous(&self.cx, "download", x)?) };
         let from = copied.as_ref().map_or_else(|| address(x), |block| block.address());
         host::read(&mut host, |bytes| self.cx.driver.download(from, bytes))?;
         self.cx.status.check(&*self.cx.driver)?;

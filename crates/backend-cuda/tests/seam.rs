@@ -43,6 +43,8 @@ fn out_of_memory_gives_back_what_is_kept_and_leaves_the_device_usable() -> Resul
         assert!(said.contains(part), "{said}");
     }
     assert_eq!(device.memory()?.used_bytes, 700 * KIB);
+    // More than there is at all.
+    assert!(bytes(2 << 20, &device).is_err_and(|e| e.is_out_of_memory()));
     drop(x);
     assert_eq!(bytes(800 * KIB, &device)?.narrow(0, 0, 2)?.to_vec::<u8>()?, [0, 0]);
     Ok(())

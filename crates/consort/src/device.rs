@@ -186,3 +186,17 @@ fn of_index(kind: &'static str, found: Vec<Device>, index: usize) -> Result<Devi
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_past_the_last_device_says_which_there_are() {
+        let said =
+            |found: usize| of_index("cuda", vec![cpu(); found], 7).map_or_else(|e| e.to_string(), |d| d.to_string());
+        assert_eq!(said(1), "cuda: there is no device of that index: index 7, found 1; use cuda:0");
+        assert_eq!(said(4), "cuda: there is no device of that index: index 7, found 4; use cuda:0 to cuda:3");
+        assert_eq!(said(8), "cpu");
+    }
+}

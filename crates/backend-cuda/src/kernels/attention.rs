@@ -64,7 +64,7 @@ struct Dense {
 
 impl Dense {
     fn new(cx: &Context, x: &Tensor) -> Result<Self> {
-        let copied = if x.is_contiguous() { None } else { Some(copy::contiguous(cx, x)?) };
+        let copied = if x.is_contiguous() { None } else { Some(copy::contiguous(cx, "attention_grad", x)?) };
         Ok(Self { address: copied.as_ref().map_or_else(|| address(x), Block::address), _copy: copied })
     }
 }

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use tensor_core::Element;
 use tensor_core::expr::lower::Param;
 use tensor_core::op::{Concat, Pad};
-use tensor_core::{DType, Meta, Result, Storages, Tensor};
+use tensor_core::{DType, Meta, Record, Result, Storages, Tensor};
 
 use super::{Context, Text, address, names, storage};
 use crate::args::Args;
@@ -17,24 +17,24 @@ use tensor_core::plan::{Plan, divisor};
 /// The same elements, row-major.
 pub(crate) fn copy(cx: &Context, x: &Tensor, meta: &Meta) -> Result<Storages> {
     let block = cx.output(meta)?;
-    run(cx, x, block.address())?;
+    run(cx, "copy", x, block.address())?;
     Ok(Storages::from_iter([storage(block)]))
 }
 
-/// A row-major copy of a tensor, for kernels that read memory in order.
-pub(crate) fn contiguous(cx: &Context, x: &Tensor) -> Result<Block> {
+/// A row-major copy of a tensor, for kernels that read memory in order; `op` is named in errors, here and below.
+pub(crate) fn contiguous(cx: &Context, op: &str, x: &Tensor) -> Result<Block> {
     let block = cx.output(&x.meta())?;
-    run(cx, x, block.address())?;
+    run(cx, op, x, block.address())?;
     Ok(block)
 }
 
 /// Writes a tensor's elements row-major from an address on.
-pub(crate) fn run(cx: &Context, x: &Tensor, to: Address) -> Result<()> {
+pub(crate) fn run(cx: &Context, op: &str, x: &Tensor, to: Address) -> Result<()> {
     let size = x.dtype().size_bytes();
     if x.is_contiguous() && !x.is_empty() {
         return cx.driver.copy(address(x), to, x.len() * size);
     }
-    strided(cx, x, to, &row_major(x.dims()))
+    strided(cx, op, x, to, &row_major(x.dims()))
 }
 
 /// One input after another.
@@ -43,7 +43,7 @@ pub(crate) fn concat(cx: &Context, op: &Concat, inputs: &[&Tensor], meta: &Meta)
     let strides = row_major(&meta.shape);
     let mut to = block.address();
     for x in inputs {
-        strided(cx, x, to, &strides)?;
+        strided(cx, op.name(), x, to, &strides)?;
         to += (x.dims()[op.axis] * strides[op.axis] as usize * meta.dtype.size_bytes()) as u64;
     }
     Ok(Storages::from_iter([storage(block)]))
@@ -59,7 +59,7 @@ pub(crate) fn row_major(dims: &[usize]) -> SmallVec<[isize; 4]> {
 }
 
 /// Writes a tensor's elements with these strides from an address on.
-pub(crate) fn strided(cx: &Context, x: &Tensor, to: Address, strides: &[isize]) -> Result<()> {
+pub(crate) fn strided(cx: &Context, op: &str, x: &Tensor, to: Address, strides: &[isize]) -> Result<()> {
     let size = x.dtype().size_bytes();
     let of = SmallVec::from_slice;
     let plan = Plan::of(x.dims(), SmallVec::from_iter([of(strides), of(x.layout().strides())]));
@@ -83,7 +83,7 @@ pub(crate) fn strided(cx: &Context, x: &Tensor, to: Address, strides: &[isize]) 
     args.push(to);
     args.push(address(x));
     index::push(&mut args, &plan, |_| size);
-    cx.launch("copy", function, plan.len(), &args)
+    cx.launch(op, function, plan.len(), &args)
 }
 
 /// Surrounded by a value, and with it between the elements.

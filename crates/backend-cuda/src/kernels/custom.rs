@@ -25,7 +25,8 @@ pub(crate) fn custom(cx: &Context, op: &Arc<dyn CustomOp>, inputs: &[&Tensor], o
     let launch = (kernel.launch)(&metas, outputs)?;
     let blocks = outputs.iter().map(|meta| cx.output(meta)).collect::<Result<SmallVec<[_; 1]>>>()?;
     // Row-major copies live until the launch is in the stream.
-    let copies = inputs.iter().map(|x| if x.is_contiguous() { Ok(None) } else { copy::contiguous(cx, x).map(Some) });
+    let copies =
+        inputs.iter().map(|x| if x.is_contiguous() { Ok(None) } else { copy::contiguous(cx, op.name(), x).map(Some) });
     let copies = copies.collect::<Result<SmallVec<[_; 4]>>>()?;
     // The text is the user's: its address and its entry tell it from others.
     let key = Key::new(launch.entry, [kernel.text.as_ptr() as u64, kernel.text.len() as u64]);

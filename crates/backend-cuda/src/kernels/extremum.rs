@@ -3,7 +3,7 @@
 use tensor_core::expr::build;
 use tensor_core::expr::lower::lower;
 use tensor_core::op::{ArgReduce, Pool};
-use tensor_core::{DType, Meta, Result, Storages, Tensor};
+use tensor_core::{DType, Meta, Record, Result, Storages, Tensor};
 
 use super::context::THREADS;
 use super::{Context, Text, address, names, reduce, storage};
@@ -55,9 +55,9 @@ pub(crate) fn arg_reduce(cx: &Context, op: &ArgReduce, x: &Tensor, meta: &Meta) 
         index::push(&mut args, &kept, size);
         index::push(&mut args, &folded, size);
         if is_block {
-            cx.launch_blocks("arg_reduce", function, n.max(depth), [n as u32, 1, 1], [THREADS, 1, 1], 0, &args)?;
+            cx.launch_blocks(op.name(), function, n.max(depth), [n as u32, 1, 1], [THREADS, 1, 1], 0, &args)?;
         } else {
-            cx.launch("arg_reduce", function, n, &args)?;
+            cx.launch(op.name(), function, n, &args)?;
         }
     }
     Ok(Storages::from_iter([storage(block)]))

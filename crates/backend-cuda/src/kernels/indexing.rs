@@ -123,7 +123,7 @@ pub(crate) fn scatter_add(cx: &Context, op: &ScatterAdd, inputs: &[&Tensor], met
     let wide = dtype.compute();
     let block = cx.pool.take(meta.shape.len() * wide.size_bytes())?;
     if dtype == wide {
-        copy::run(cx, x, block.address())?;
+        copy::run(cx, "scatter_add", x, block.address())?;
     } else {
         cast(cx, x, wide, block.address())?;
     }

@@ -204,7 +204,7 @@ fn readable(cx: &Context, x: &Tensor, operand: &Operand, k_axis: usize) -> Resul
         step *= x.dims()[axis];
     }
     let block = cx.output(&Meta::new(Shape::new(&[step]), x.dtype()))?;
-    copy::strided(cx, x, block.address(), &strides)?;
+    copy::strided(cx, "matmul", x, block.address(), &strides)?;
     let rows = Tensor::from_storage(storage(block), Meta::new(Shape::new(&[step]), x.dtype()), x.place().clone());
     Ok(rows.with_layout(Layout::from_parts(x.shape().clone(), strides, 0)))
 }

@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 use tensor_core::expr::lower::lower;
 use tensor_core::op::{ReduceKind, Scan, ScanKind};
-use tensor_core::{DType, Meta, Result, Storages, Tensor};
+use tensor_core::{DType, Meta, Record, Result, Storages, Tensor};
 
 use super::copy::row_major;
 use super::{Context, Text, address, reduce, storage};
@@ -34,7 +34,7 @@ pub(crate) fn scan(cx: &Context, op: &Scan, x: &Tensor, meta: &Meta) -> Result<S
         let strides = [row_major(&meta.shape), SmallVec::from_slice(x.layout().strides())];
         let starts = [block.address(), address(x)];
         let (dims, axis, reverse) = (x.dims(), op.axis, op.reverse);
-        Lanes { kind, dtype: meta.dtype, dims, axis, reverse, strides, starts }.run(cx)?;
+        Lanes { name: op.name(), kind, dtype: meta.dtype, dims, axis, reverse, strides, starts }.run(cx)?;
     }
     Ok(Storages::from_iter([storage(block)]))
 }
@@ -52,6 +52,8 @@ enum Phase {
 
 /// A scan: of the result, then of the operand, strides and addresses.
 struct Lanes<'a> {
+    /// The op, for errors.
+    name: &'a str,
     kind: ReduceKind,
     dtype: DType,
     dims: &'a [usize],
@@ -75,7 +77,8 @@ impl Lanes<'_> {
         let (dims, axis) = if self.is_column() { ([n_segments, n_lanes], 0) } else { ([n_lanes, n_segments], 1) };
         let strides = row_major(&dims);
         let (strides, starts) = ([strides.clone(), strides], [totals.address(); 2]);
-        Lanes { kind: self.kind, dtype: wide, dims: &dims, axis, reverse: false, strides, starts }.run(cx)?;
+        Lanes { name: self.name, kind: self.kind, dtype: wide, dims: &dims, axis, reverse: false, strides, starts }
+            .run(cx)?;
         self.launch(cx, Phase::Carried, n_segments, totals.address())
     }
 
@@ -125,9 +128,9 @@ impl Lanes<'_> {
         }
         let n = self.dims.iter().product::<usize>().max(plan.len());
         if n > i32::MAX as usize {
-            return cx.launch("scan", function, n, &args);
+            return cx.launch(self.name, function, n, &args);
         }
-        cx.launch("scan", function, plan.len(), &args)
+        cx.launch(self.name, function, plan.len(), &args)
     }
 }
 

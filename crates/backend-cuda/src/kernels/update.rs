@@ -32,7 +32,7 @@ pub(crate) fn update(cx: &Context, rule: &UpdateRule, targets: &mut [Target<'_>]
         for k in 0..rule.outputs.len() {
             let x = written(target, k);
             if !is_own(x) {
-                fresh.push((t, k, copy::contiguous(cx, x)?));
+                fresh.push((t, k, copy::contiguous(cx, "update", x)?));
             }
         }
     }
