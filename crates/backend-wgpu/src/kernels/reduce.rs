@@ -15,7 +15,9 @@ use crate::memory::Block;
 /// So many invocations keep a GPU busy; with fewer, rows are cut into segments.
 const BUSY: usize = 1 << 15;
 /// So many terms in all are not worth a second dispatch.
-const FEW_TERMS: usize = 1 << 15;
+const FEW_TERMS: usize = 1 << 14;
+/// Nor are so many rounds of an invocation.
+const FEW_ROUNDS: usize = 64;
 
 /// y = fold over the axes of producer(x_0, x_1, …).
 pub(crate) fn reduce(cx: &Context, op: &Reduce, inputs: &[&Tensor], meta: &Meta) -> Result<Storages> {
@@ -127,7 +129,7 @@ pub(super) fn narrowed(cx: &Context, name: &'static str, x: Tensor, meta: &Meta)
 /// Into how many segments rows are cut: by sizes alone, so that the order of the fold is fixed.
 pub(super) fn segments(n_rows: usize, depth: usize, threads: usize) -> usize {
     let least = depth.div_ceil(threads * MOST_ITERATIONS);
-    if n_rows.saturating_mul(depth) < FEW_TERMS {
+    if n_rows.saturating_mul(depth) < FEW_TERMS || depth <= threads * FEW_ROUNDS {
         return least.max(1);
     }
     // Sixteen rounds at least, and no empty segment.
