@@ -16,7 +16,7 @@ use super::dense::{dense, widened};
 use super::number::Arithmetic;
 use crate::eval::{LaneType, Stored, narrow};
 use crate::simd::{self, Kernel};
-use crate::{Context, Elem, threads};
+use crate::{Context, Elem, input, threads};
 
 #[cfg(test)]
 mod tests;
@@ -194,16 +194,26 @@ impl<'a, I: Index> Places<'a, I> {
         match x.dtype() {
             DType::F16 => return self.through_f32::<f16>(x, source, cast_slice_mut(out), cx),
             DType::BF16 => return self.through_f32::<bf16>(x, source, cast_slice_mut(out), cx),
-            _ => copy::to_bytes(x, out),
+            _ => {}
         }
         match LaneType::of(x.dtype()) {
-            LaneType::F64 => self.add::<f64>(&dense(source, cx)?, cast_slice_mut(out)),
-            LaneType::F32 => self.add::<f32>(&dense(source, cx)?, cast_slice_mut(out)),
-            LaneType::I64 => self.add::<i64>(&dense(source, cx)?, cast_slice_mut(out)),
-            LaneType::I32 => self.add::<i32>(&dense(source, cx)?, cast_slice_mut(out)),
-            LaneType::U8 => self.add::<u8>(&dense(source, cx)?, out),
+            LaneType::F64 => self.add_to::<f64>(x, &dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::F32 => self.add_to::<f32>(x, &dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::I64 => self.add_to::<i64>(x, &dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::I32 => self.add_to::<i32>(x, &dense(source, cx)?, cast_slice_mut(out)),
+            LaneType::U8 => self.add_to::<u8>(x, &dense(source, cx)?, out),
         }
         Ok(())
+    }
+
+    /// Adds to a copy of x; one value everywhere, as for a gradient, is written by whoever adds to it, in the cache.
+    fn add_to<L: Arithmetic>(&self, x: &Tensor, terms: &[L], sums: &mut [L]) {
+        let is_one_value = !x.is_empty() && x.layout().strides().iter().zip(x.dims()).all(|(&s, &n)| s == 0 || n == 1);
+        if is_one_value {
+            return self.add(terms, sums, Some(input::<L>(x)[x.layout().offset()]));
+        }
+        copy::to_bytes(x, cast_slice_mut(sums));
+        self.add(terms, sums, None);
     }
 
     /// Added in f32 and rounded once.
@@ -215,18 +225,21 @@ impl<'a, I: Index> Places<'a, I> {
         cx: &Context<'_>,
     ) -> Result<()> {
         let mut sums = widened::<T>(x, cx)?;
-        self.add::<f32>(widened::<T>(source, cx)?.slice(), sums.slice_mut());
+        self.add::<f32>(widened::<T>(source, cx)?.slice(), sums.slice_mut(), None);
         narrow(sums.slice(), out);
         Ok(())
     }
 
     /// Each thread adds to a stretch of x of its own and takes the terms that belong there in order.
-    fn add<L: Arithmetic>(&self, terms: &[L], sums: &mut [L]) {
+    ///
+    /// The sums begin with what is there, or with `start`.
+    fn add<L: Arithmetic>(&self, terms: &[L], sums: &mut [L], start: Option<L>) {
         let &Self { n, x_outer, x_inner, .. } = self;
-        if terms.is_empty() || sums.is_empty() {
+        if sums.is_empty() {
             return;
         }
         let work_ns = if self.is_by_row { size_of_val(terms) / 8 } else { 2 * terms.len() };
+        let work_ns = work_ns + start.map_or(0, |_| size_of_val(sums) / 16);
         let mut slice_of = vec![usize::MAX; x_outer];
         match &self.outer_places {
             None => slice_of.iter_mut().enumerate().for_each(|(i, slice)| *slice = i),
@@ -236,12 +249,19 @@ impl<'a, I: Index> Places<'a, I> {
         let wanted = if threads::is_worthwhile(work_ns) { 2 * threads::n_threads() } else { 1 };
         let n_parts = wanted.div_ceil(x_outer).min(n);
         let rows_per_part = n.div_ceil(n_parts);
-        let slices = sums.chunks_mut(n * x_inner).zip(slice_of).filter(|&(_, slice)| slice != usize::MAX);
+        let slices = sums.chunks_mut(n * x_inner).zip(slice_of);
         let parts = slices.flat_map(|(sums, slice)| {
             let parts = sums.chunks_mut(rows_per_part * x_inner).enumerate();
             parts.map(move |(part, sums)| (slice, part * rows_per_part, sums))
         });
-        threads::for_each(work_ns, parts, |(slice, first, sums)| self.add_slice(slice, first, terms, sums));
+        threads::for_each(work_ns, parts, |(slice, first, sums): (usize, usize, &mut [L])| {
+            if let Some(start) = start {
+                sums.fill(start);
+            }
+            if slice != usize::MAX && !terms.is_empty() {
+                self.add_slice(slice, first, terms, sums);
+            }
+        });
     }
 
     /// Adds the terms of a slice that fall on the rows of `sums`, the first of which is `first`.

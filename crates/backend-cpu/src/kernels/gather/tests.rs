@@ -100,6 +100,19 @@ fn rows_are_copied_and_added_whole() {
 }
 
 #[test]
+fn one_value_is_where_sums_begin() {
+    for (shape, axis, index_shape) in CASES {
+        let one = Array::new(&vec![1; shape.len()], vec![3.0]);
+        let x = tensor(&one, DType::F32, 0).expand(shape.to_vec()).expect("an expansion");
+        let (indices, source) = (index(index_shape, shape[axis], DType::I32), Array::sample(index_shape, 2));
+        let terms = [tensor(&indices, DType::I32, 0), tensor(&source, DType::F32, 0)];
+        let sums = run(&Op::ScatterAdd(ScatterAdd { axis }), &[&x, &terms[0], &terms[1]]).expect("sums");
+        let x = Array::new(shape, vec![3.0; shape.iter().product()]);
+        assert_eq!(values(&sums[0]), added(axis)(&[x, indices, source])[0].data);
+    }
+}
+
+#[test]
 fn scatter_repeats() {
     let x = Array::new(&[16], vec![0.0; 16]);
     let index = Array::new(&[5], vec![1.0, 2.0, 4.0, 1.0, 4.0]).of(DType::I64);
