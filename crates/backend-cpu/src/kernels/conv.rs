@@ -21,6 +21,7 @@ mod correlate;
 mod direct;
 mod narrow;
 mod planes;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod weight;
@@ -164,6 +165,10 @@ where
     };
     if out.is_empty() {
         return Ok(());
+    }
+    if spread::pays(window, kernel, &g.dims()[2..], &op.spatial, sizes) {
+        let w = dense::<T>(w, cx)?;
+        return spread::run(g, &in_lanes(&w), (&window.dilation, kernel, &op.spatial), sizes, out, cx);
     }
     let furthest: PerAxis = (0..rank).map(|i| (kernel[i] - 1) * window.dilation[i] / window.stride[i]).collect();
     // Zeros before the first element: fewer where the padding is cut off the result again.

@@ -146,6 +146,8 @@ fn channels_and_planes_of_many_tiles() {
     Case::new(&[5, 20, 12, 12], &[17, 20, 3, 3]).padding(&[1, 1], &[1, 1]).check(&f32);
     Case::new(&[3, 33, 9, 9], &[18, 33, 3, 3]).stride(&[2, 2]).padding(&[1, 1], &[1, 1]).check(&f32);
     Case::new(&[40, 16, 3, 3], &[9, 16, 2, 2]).check(&f32);
+    Case::new(&[17, 4, 9, 8], &[16, 2, 4, 3]).groups(2).dilation(&[1, 2]).check(&DType::FLOATS);
+    Case::new(&[16, 9, 4, 5, 4], &[10, 9, 2, 3, 3]).check(&f32);
     Case::new(&[2, 1, 30, 40], &[6, 1, 5, 5]).padding(&[2, 2], &[2, 2]).check(&f32);
     Case::new(&[3, 3, 9, 20], &[7, 3, 3, 3]).padding(&[1, 0], &[0, 1]).check(&f32);
     Case::new(&[9, 4, 11, 10], &[8, 2, 3, 3]).groups(2).stride(&[2, 1]).check(&f32);
