@@ -132,6 +132,11 @@ impl Backend for CpuBackend {
         Ok(())
     }
 
+    fn defers_from(&self) -> usize {
+        // A pass over so many takes longer than writing two expressions into one, and fits the second-level cache.
+        1 << 14
+    }
+
     fn set_memory_limit(&self, bytes: Option<usize>) -> Result<()> {
         self.pool.set_limit(bytes);
         Ok(())

@@ -34,9 +34,9 @@ pub use tensor_core::op;
 pub use tensor_core::random;
 pub use tensor_core::random::seed;
 pub use tensor_core::{
-    AttentionOptions, Backend, ConvOptions, ConvTransposeOptions, CustomOp, DType, Device, DeviceInfo, Element, Error,
-    ErrorKind, Expr, HostData, HostSlice, Kind, MemoryStatus, Number, Op, Padding, Param, PerAxis, PoolOptions, Result,
-    Shape, Sym, Tensor, TransferStats, custom, einsum, zip, zip_n,
+    AttentionOptions, Backend, ConvOptions, ConvTransposeOptions, CustomOp, DType, Deferral, Device, DeviceInfo,
+    Element, Error, ErrorKind, Expr, HostData, HostSlice, Kind, MemoryStatus, Number, Op, Padding, Param, PerAxis,
+    PoolOptions, Result, Shape, Sym, Tensor, TransferStats, custom, einsum, zip, zip_n,
 };
 
 /// What almost every program uses.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use conformance::suite::Options;
+use consort::Deferral;
 
 use crate::devices::REQUIREMENTS;
 
@@ -38,6 +39,10 @@ pub(crate) struct Args {
     /// How many threads run cases; as many as there are processors when not said
     #[arg(long, value_name = "N", value_parser = parse_positive)]
     pub(crate) threads: Option<usize>,
+
+    /// When elementwise work is put off; `always` does so at the cases' sizes, which are small
+    #[arg(long, value_name = "WHEN", default_value = "worthwhile", value_parser = PossibleValuesParser::new(["never", "worthwhile", "always"]))]
+    pub(crate) deferral: String,
 
     /// End with one line of JSON
     #[arg(long)]
@@ -81,6 +86,15 @@ fn parse_positive(text: &str) -> Result<usize, String> {
 }
 
 impl Args {
+    /// When elementwise work is put off.
+    pub(crate) fn deferral(&self) -> Deferral {
+        match &*self.deferral {
+            "never" => Deferral::Never,
+            "always" => Deferral::Always,
+            _ => Deferral::Worthwhile,
+        }
+    }
+
     /// What the suite is to run.
     pub(crate) fn options(&self) -> Options {
         let default = Options::default();

@@ -42,6 +42,7 @@ fn run(args: &Args) -> Outcome {
     if args.docs {
         return pages::ops(args.bless);
     }
+    args.deferral().set();
     if let Some(case) = &args.replay {
         // Before anything is probed: what was typed is wrong on every device.
         let case: Case = case.parse()?;

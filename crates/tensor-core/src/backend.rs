@@ -152,6 +152,11 @@ pub trait Backend: Send + Sync {
     /// Gives memory kept for reuse back to the system.
     fn release_cached(&self) -> Result<()>;
 
+    /// Elements from which it pays to put elementwise work off ([`crate::Deferral`]); the largest number: never.
+    fn defers_from(&self) -> usize {
+        usize::MAX
+    }
+
     /// Sets the most that may be reserved; `None` lifts the limit.
     fn set_memory_limit(&self, bytes: Option<usize>) -> Result<()> {
         let _ = bytes;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use crate::{Backend, DType, DeviceInfo, MemoryStatus, Result, stats};
+use crate::{Backend, DType, DeviceInfo, MemoryStatus, Result, Target, Tensor, UpdateRule, stats};
 
 /// A device: a shared handle to a [`Backend`]. Equal when it is the same one.
 #[derive(Clone)]
@@ -38,6 +38,15 @@ impl Device {
     /// What errors and prints call it: `cpu`, `cuda:0`.
     pub fn label(&self) -> &str {
         &self.0.info().label
+    }
+
+    /// [`Backend::update`], once what is pending among the targets has been computed.
+    pub fn update(&self, rule: &UpdateRule, targets: &mut [Target<'_>]) -> Result<()> {
+        for target in targets.iter() {
+            let tensors = [&*target.param, target.grad].into_iter().chain(target.state.iter());
+            tensors.into_iter().try_for_each(Tensor::force)?;
+        }
+        self.0.update(rule, targets)
     }
 
     /// Memory used, reserved, at its peak, free and in total, where the system can tell.

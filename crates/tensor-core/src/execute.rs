@@ -1,8 +1,8 @@
 //! The one road from a tensor method to a backend: infer, choose the interpreter or device, execute, wrap.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use crate::{Device, Error, Meta, Op, Result, Support, Tensor, Tensors};
+use crate::{Device, Error, Meta, Op, Result, Support, Tensor, Tensors, defer};
 
 /// Runs an op with at least one input.
 ///
@@ -76,7 +76,18 @@ fn run(device: &Device, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
             ));
         }
     }
-    let storages = device.backend().execute(op, inputs, &outputs)?;
+    let backend = device.backend();
+    let storages = if backend.base().is_some() {
+        // An interpreter enters again with what it lowers.
+        backend.execute(op, inputs, &outputs)?
+    } else {
+        if let Op::Map(map) = op
+            && let Some(pending) = defer::put_off(device, map, inputs, &outputs)?
+        {
+            return Ok(smallvec![pending]);
+        }
+        defer::run(device, op, inputs, &outputs)?
+    };
     Ok(outputs
         .into_iter()
         .zip(storages)

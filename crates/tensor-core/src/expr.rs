@@ -25,6 +25,7 @@ pub use bounded::{Accuracy, Bounded, Bounds, largest, smallest_normal, ulp};
 pub use eval::{Algebra, Dual, Duals, Reals};
 pub use formula::{FORMULAS, Formula, FormulaId, named};
 pub use reference::{Value, int_binary, int_unary, wrap};
+pub(crate) use symbol::build_with_args;
 pub use symbol::{Sym, build, build_with};
 pub use types::{Program, TypedNode};
 

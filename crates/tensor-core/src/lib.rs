@@ -7,6 +7,7 @@
 
 mod axes;
 mod backend;
+mod defer;
 mod device;
 mod dtype;
 mod error;
@@ -24,6 +25,7 @@ mod tensor;
 
 pub use axes::{IntoAxes, IntoAxis, IntoAxisRange};
 pub use backend::{Backend, DeviceInfo, HostView, Kind, MemoryStatus, Storage, Storages, Support, Target, UpdateRule};
+pub use defer::Deferral;
 pub use device::{Device, Place};
 pub use dtype::{DType, Element, HostData, HostSlice, Number};
 pub use error::{Error, ErrorKind, Result};

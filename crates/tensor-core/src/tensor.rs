@@ -1,8 +1,9 @@
 //! The tensor: a layout over a shared cell that holds its storage and its device.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::defer::Pending;
 use crate::{DType, Device, Layout, Meta, Movement, Op, Result, Shape, Storage, execute};
 
 mod algebra;
@@ -44,11 +45,17 @@ pub struct Tensor {
     cell: Arc<Cell>,
 }
 
-/// What clones and views of a tensor share. A later step may let it hold elementwise work
-/// that is still to be done.
-struct Cell {
+/// What clones and views of a tensor share: its value, or the elementwise work that will give it.
+pub(crate) struct Cell {
     device: Device,
-    value: Storage,
+    pub(crate) value: OnceLock<Storage>,
+    pub(crate) pending: Option<Pending>,
+}
+
+impl Cell {
+    pub(crate) fn pending(device: Device, pending: Pending) -> Self {
+        Self { device, value: OnceLock::new(), pending: Some(pending) }
+    }
 }
 
 // A panic leaves tensors whole: their cell is written once, and storage belongs to the device.
@@ -58,8 +65,21 @@ impl RefUnwindSafe for Tensor {}
 impl Tensor {
     /// A row-major tensor over a storage that `device` made.
     pub fn from_storage(storage: Storage, meta: Meta, device: Device) -> Self {
-        let layout = Layout::contiguous(&meta.shape);
-        Self { layout, dtype: meta.dtype, cell: Arc::new(Cell { device, value: storage }) }
+        Self::from_cell(Cell { device, value: OnceLock::from(storage), pending: None }, &meta)
+    }
+
+    /// A row-major tensor of this cell.
+    pub(crate) fn from_cell(cell: Cell, meta: &Meta) -> Self {
+        Self { layout: Layout::contiguous(&meta.shape), dtype: meta.dtype, cell: Arc::new(cell) }
+    }
+
+    pub(crate) fn cell(&self) -> &Cell {
+        &self.cell
+    }
+
+    /// Whether no clone, view or pending work holds the cell.
+    pub(crate) fn is_held_once(&self) -> bool {
+        Arc::strong_count(&self.cell) == 1
     }
 
     /// The same storage under another layout, which must stay inside it.
@@ -67,14 +87,17 @@ impl Tensor {
         Self { layout, dtype: self.dtype, cell: self.cell.clone() }
     }
 
-    /// The storage, for the backend that made it.
+    /// The storage, for the backend that made it: core has forced the tensors that it hands to one.
+    ///
+    /// # Panics
+    /// If the value is still to be computed: see [`Tensor::force`].
     pub fn storage(&self) -> &Storage {
-        &self.cell.value
+        self.cell.value.get().expect("invariant: a backend's inputs have been forced")
     }
 
     /// The storage, if no clone or view shares it: for in-place updates.
     pub fn unique_storage(&mut self) -> Option<&mut Storage> {
-        Some(&mut Arc::get_mut(&mut self.cell)?.value)
+        Arc::get_mut(&mut self.cell)?.value.get_mut()
     }
 
     /// Where the elements lie in the storage.

@@ -283,7 +283,7 @@ impl Optimizer {
             let mut targets: Vec<Target<'_>> = members
                 .map(|work| Target { param: work.param.value_mut(), grad: work.grad, state: &mut work.state })
                 .collect();
-            place.backend().update(&rule, &mut targets)?;
+            place.update(&rule, &mut targets)?;
             work.iter_mut().filter(|work| work.key == key).for_each(|work| work.done = true);
         }
         Ok(())

@@ -243,7 +243,7 @@ fn updates_are_differentiable() {
         let mut bias = m.bias.value().clone();
         let grad = grads.of(&m.bias).expect("the bias reaches the loss");
         let mut targets = [tensor_core::Target { param: &mut bias, grad, state: &mut [] }];
-        grad.place().backend().update(&rule, &mut targets)?;
+        grad.place().update(&rule, &mut targets)?;
         bias.square()?.sum(..)
     };
     let (value, grads) = with_gradient(&model, after_a_step).unwrap();

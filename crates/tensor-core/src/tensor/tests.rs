@@ -1,5 +1,6 @@
 //! Tests of the surface that need no kernels: what is rejected and how, which views come out, what goes to a backend.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
@@ -9,6 +10,7 @@ use crate::{
     Storages, Support, Target, Tensor, UpdateRule,
 };
 
+mod deferred;
 mod errors;
 mod requests;
 mod views;
@@ -16,6 +18,9 @@ mod views;
 /// A device that computes nothing: it notes what it is asked for, and its values are all zero.
 struct Silent {
     info: DeviceInfo,
+    defers_from: usize,
+    /// Elements that an op's output must not reach.
+    fails_from: AtomicUsize,
     asked: Mutex<Vec<String>>,
 }
 
@@ -45,6 +50,9 @@ impl Backend for Silent {
     }
 
     fn execute(&self, op: &Op, inputs: &[&Tensor], outputs: &[Meta]) -> Result<Storages> {
+        if outputs[0].shape.len() >= self.fails_from.load(Ordering::Relaxed) {
+            return Err(Error::device(op.name().to_string(), "no room"));
+        }
         let inputs: Vec<String> = inputs.iter().map(|x| x.shape().to_string()).collect();
         self.note(format!("{}({}) -> {}", op.name(), inputs.join(", "), outputs[0].shape));
         Ok(outputs.iter().map(|_| Arc::new(()) as Storage).collect())
@@ -65,6 +73,10 @@ impl Backend for Silent {
     fn release_cached(&self) -> Result<()> {
         Ok(())
     }
+
+    fn defers_from(&self) -> usize {
+        self.defers_from
+    }
 }
 
 /// A silent device, and what it has been asked for since the last look.
@@ -75,6 +87,11 @@ struct Bench {
 
 impl Bench {
     fn new(label: &str) -> Self {
+        Self::deferring(label, usize::MAX)
+    }
+
+    /// One that puts off maps of so many elements.
+    fn deferring(label: &str, defers_from: usize) -> Self {
         let info = DeviceInfo {
             kind: Kind::Other,
             index: 0,
@@ -84,7 +101,8 @@ impl Bench {
             is_hardware: false,
             accuracy: crate::expr::Accuracy::default(),
         };
-        let backend = Arc::new(Silent { info, asked: Mutex::default() });
+        let backend =
+            Arc::new(Silent { info, defers_from, fails_from: AtomicUsize::new(usize::MAX), asked: Mutex::default() });
         Self { device: Device::new(backend.clone()), backend }
     }
 

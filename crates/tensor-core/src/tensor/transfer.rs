@@ -12,6 +12,7 @@ impl Tensor {
     /// What the device reports.
     pub fn to_host(&self) -> Result<HostData> {
         let x = self.stop_gradient();
+        x.force()?;
         let data = x.place().backend().download(&x)?;
         stats::count_download(data.len() * data.dtype().size_bytes());
         Ok(data)
@@ -83,6 +84,7 @@ impl Tensor {
                 ),
             ));
         }
+        self.force()?;
         let data = self.place().backend().download(self)?;
         let shape = self.shape();
         let device = device.physical().clone();
