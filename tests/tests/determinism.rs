@@ -1,7 +1,7 @@
 //! The same seed gives the same bits: run after run, and on any number of threads.
 
 use consort::prelude::*;
-use consort::{device, nn, random};
+use consort::{Deferral, device, nn, random};
 
 /// The bits of the losses and of the parameters after a few steps.
 type Bits = Vec<u32>;
@@ -163,5 +163,30 @@ fn seeds_differ_and_the_default_stream_can_be_reseeded() -> Result<()> {
     let first = bits(&Tensor::rand([64], &device)?)?;
     consort::seed(42);
     assert!(bits(&Tensor::rand([64], &device)?)? == first);
+    Ok(())
+}
+
+#[test]
+fn elementwise_chains_have_the_same_bits_put_off_or_not() -> Result<()> {
+    let device = device::cpu();
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        let draw = |seed| random::with_stream(random::Stream::new(seed), || Tensor::randn([40, 50], (&device, dtype)));
+        let (a, b) = (draw(1)?, draw(2)?);
+        let chain = |[a, b]: [&Tensor; 2]| -> Result<Tensor> {
+            let scaled = a.mul(0.3)?.add(b)?;
+            let gate = scaled.sigmoid()?;
+            let sign = scaled.gt(0.0)?.cast(dtype)?;
+            gate.mul(&scaled)?.sub(&sign)?.mul(&a.exp()?)?.tanh()
+        };
+        let run = |when: Deferral| -> Result<Vec<Vec<u64>>> {
+            when.set();
+            let value = chain([&a, &b])?;
+            assert_eq!(value.is_pending(), when == Deferral::Always);
+            let gradients = consort::nn::gradient_n(|inputs| chain(inputs)?.sum(..), [&a, &b])?;
+            let bits = |x: &Tensor| Ok(x.to_host()?.to_f64().into_iter().map(f64::to_bits).collect());
+            [&value, &gradients[0], &gradients[1]].into_iter().map(bits).collect()
+        };
+        assert_eq!(run(Deferral::Never)?, run(Deferral::Always)?, "{dtype}");
+    }
     Ok(())
 }

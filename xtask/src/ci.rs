@@ -40,6 +40,7 @@ const STEPS: &[(&str, &[&str])] = &[
         "parity",
         &[
             "xtask parity --device cpu --require cpu --check --report target/ci/parity",
+            "xtask parity --device cpu --require cpu --cases 6000 --deferral always --report target/ci/parity-deferred",
             "xtask parity --device cpu --saboteur",
             "xtask parity --device cuda --require cuda --cases 2600 --report target/ci/parity-cuda",
             "xtask parity --device wgpu --require wgpu --cases 5000 --report target/ci/parity-wgpu",
