@@ -1,6 +1,6 @@
 """Training steps of six networks in PyTorch, to set ours beside: one line of JSON per workload.
 
-    python torch_train.py [--device cpu] [--threads 2] [WORKLOAD ...]
+    python torch_train.py [--device cpu] [--threads 2] [--fused-adam] [--compile] [WORKLOAD ...]
 
 `benches/training` has the same six, with the same protocol: rows are reshuffled every epoch and an incomplete batch is
 dropped; a step gathers its rows, then runs forward, loss, backward and Adam, and reads the loss. After ten steps of
@@ -128,11 +128,13 @@ def batches(n_rows: int, batch_size: int) -> Iterator[Tensor]:
         yield from torch.randperm(n_rows)[: n_rows // batch_size * batch_size].split(batch_size)
 
 
-def measure(workload: Workload, device: str, max_seconds: float) -> list[float]:
+def measure(workload: Workload, device: str, max_seconds: float, fused: bool, compiled: bool) -> list[float]:
     """The seconds that single steps took, after the warm-up."""
     workload.net.to(device)
+    if compiled:
+        workload.net, workload.loss = torch.compile(workload.net), torch.compile(workload.loss)
     workload.inputs, workload.targets = workload.inputs.to(device), workload.targets.to(device)
-    optimizer = torch.optim.Adam(workload.net.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(workload.net.parameters(), lr=1e-3, fused=fused or None)
     rows = batches(len(workload.inputs), workload.batch_size)
 
     def step(batch: Tensor) -> float:
@@ -165,6 +167,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--max-seconds", type=float, default=MAX_SECONDS)
+    parser.add_argument("--fused-adam", action="store_true", help="Adam as one kernel")
+    parser.add_argument("--compile", action="store_true", help="torch.compile the network and its loss")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(workloads))
     args = parser.parse_args()
     if unknown := set(args.workloads) - set(workloads):
@@ -174,7 +178,8 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     for name in args.workloads or workloads:
-        microseconds = [round(t * 1e6, 1) for t in measure(workloads[name](), args.device, args.max_seconds)]
+        seconds = measure(workloads[name](), args.device, args.max_seconds, args.fused_adam, args.compile)
+        microseconds = [round(t * 1e6, 1) for t in seconds]
         result = {
             "impl": "torch",
             "workload": name,

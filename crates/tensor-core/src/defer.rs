@@ -26,6 +26,9 @@ const MAX_NODES: usize = 64;
 const MAX_INPUTS: usize = 7;
 
 /// When elementwise work is put off; one setting for the process.
+///
+/// A tensor whose work is put off is *pending*: every use of its value computes it, and so does [`Tensor::force`], which is how a
+/// single op is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deferral {
     /// Every op runs when it is called: to find out which one fails, or takes the time.

@@ -54,7 +54,7 @@ impl Device {
         self.0.memory()
     }
 
-    /// Waits until all work is done.
+    /// Waits until all work is done that the device has been given; [pending](crate::Deferral) work has not been.
     pub fn synchronize(&self) -> Result<()> {
         stats::count_wait();
         self.0.synchronize()
