@@ -19,7 +19,7 @@ fn main() -> Result<()> {
     let (x, y) = (Tensor::ones([64, 64], &device)?, Tensor::ones([64], &device)?);
     let (x, y) = (&x, &y);
     type Work<'a> = Box<dyn Fn() -> Result<Tensor> + 'a>;
-    let works: [(&str, Work<'_>); 7] = [
+    let works: [(&str, Work<'_>); 8] = [
         ("exp", Box::new(|| x.exp())),
         ("add", Box::new(|| x.add(x))),
         ("add, broadcast", Box::new(|| x.add(y))),
@@ -27,6 +27,7 @@ fn main() -> Result<()> {
         ("sum", Box::new(|| x.sum(1))),
         ("matmul", Box::new(|| x.matmul(x))),
         ("softmax", Box::new(|| x.softmax(1))),
+        ("rand", Box::new(|| Tensor::rand([64, 64], &device))),
     ];
     println!("{:<16} {:>9} {:>9}", "", "launches", "µs per op");
     for (name, work) in works {

@@ -13,6 +13,7 @@ use crate::driver::nvidia;
 #[cfg(feature = "emulator")]
 use crate::driver::{Properties, emulated::Emulator};
 use crate::kernels::Context;
+use crate::kernels::counter::Counter;
 use crate::kernels::matmul::{Choice, TENSOR_CORES};
 use crate::memory::Pool;
 use crate::module::Modules;
@@ -168,6 +169,7 @@ fn device(driver: Arc<dyn Driver>, index: usize, settings: Settings) -> Device {
     };
     let pool = Pool::new(&info.label, driver.clone(), settings.pooling);
     let (modules, staging) = (Modules::new(driver.clone()), Staging::new(driver.clone()));
-    let cx = Context { driver, pool, staging, modules, status: Status::new(), matmul: settings.matmul, tf32 };
+    let (status, counter) = (Status::new(), Counter::default());
+    let cx = Context { driver, pool, staging, modules, status, counter, matmul: settings.matmul, tf32 };
     Device::new(Arc::new(CudaBackend { info, cx }))
 }

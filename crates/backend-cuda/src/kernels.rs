@@ -4,6 +4,7 @@ pub(crate) mod attention;
 pub(crate) mod context;
 pub(crate) mod contract;
 pub(crate) mod copy;
+pub(crate) mod counter;
 pub(crate) mod create;
 pub(crate) mod cross_entropy;
 pub(crate) mod custom;

@@ -50,9 +50,14 @@ impl Stream {
     /// Takes the key for `n` elements and moves on. Each tensor starts at a block of its own.
     pub fn take(&mut self, n: usize) -> Key {
         let key = Key { seed: self.seed, offset: self.offset };
-        self.offset = self.offset.wrapping_add((n as u64).div_ceil(2).max(1));
+        self.offset = self.offset.wrapping_add(n_blocks(n));
         key
     }
+}
+
+/// How many blocks a stream moves on by for `n` elements: enough for two per block, and at least one.
+pub fn n_blocks(n: usize) -> u64 {
+    (n as u64).div_ceil(2).max(1)
 }
 
 static DEFAULT: Mutex<Stream> = Mutex::new(Stream { seed: 0, offset: 0 });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tensor_core::{Error, Meta, Result, Storage, Tensor};
 
+use super::counter::Counter;
 use super::matmul::Choice;
 use crate::args::Args;
 use crate::driver::{Address, Driver, Function, Launch};
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) staging: Staging,
     pub(crate) modules: Modules,
     pub(crate) status: Status,
+    pub(crate) counter: Counter,
     /// How matrix products are made, where it is not left to the shape.
     pub(crate) matmul: Option<Choice>,
     /// Whether factors of f32 products may be rounded to TF32; only where there are tensor cores.

@@ -50,15 +50,14 @@ pub(crate) fn iota(cx: &Context, op: &Iota, meta: &Meta) -> Result<Storages> {
         DType::I64 => kernel.line("cvt.s64.u32 %x0, %i;"),
         _ => kernel.line("cvt.rn.f64.u32 %x0, %i;"),
     };
-    generate(cx, "arange", [wide as u64], &[wide], prelude, |_| {}, &expr, meta)
+    generate(cx, "arange", [wide as u64], &[wide], prelude, None, &expr, meta)
 }
 
-/// The numbers of a key.
+/// The numbers of a key: its seed is a parameter, its offset is read from the device's counter.
 pub(crate) fn random(cx: &Context, op: &Random, meta: &Meta) -> Result<Storages> {
     let dtype = meta.dtype;
     let per_block = random::per_block(op.distribution, dtype);
-    let key = op.key;
-    let pushes = |args: &mut Args| [key.seed, key.offset].into_iter().for_each(|v| args.push(v));
+    let draw = |range| Some(Draw { key: op.key, range });
     // The types that uniform numbers come in.
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     match op.distribution {
@@ -69,7 +68,7 @@ pub(crate) fn random(cx: &Context, op: &Random, meta: &Meta) -> Result<Storages>
                 words(kernel, per_block);
                 uniform(kernel, wide, 0, "%x0");
             };
-            generate(cx, "rand", [0, wide as u64], &[wide], prelude, pushes, &expr, meta)
+            generate(cx, "rand", [0, wide as u64], &[wide], prelude, draw(None), &expr, meta)
         }
         Distribution::Normal { mean, std } => {
             let expr = build(|[u, v, is_odd]| {
@@ -96,7 +95,7 @@ pub(crate) fn random(cx: &Context, op: &Random, meta: &Meta) -> Result<Storages>
                 uniform(kernel, wide, 2, "%x1");
                 kernel.line("mov.pred %x2, %is_odd;");
             };
-            generate(cx, "randn", [1, wide as u64], &[wide, wide, DType::Bool], prelude, pushes, &expr, meta)
+            generate(cx, "randn", [1, wide as u64], &[wide, wide, DType::Bool], prelude, draw(None), &expr, meta)
         }
         Distribution::Integer { low, high } => {
             let expr = build(|[x]| (x + low).cast(dtype));
@@ -107,11 +106,8 @@ pub(crate) fn random(cx: &Context, op: &Random, meta: &Meta) -> Result<Storages>
                 kernel.line(format!("ld.param.u64 %range, {slot};"));
                 kernel.line("mov.b64 %x0, {%w1, %w0}; mul.hi.u64 %x0, %x0, %range;");
             };
-            let pushes = |args: &mut Args| {
-                pushes(args);
-                args.push(high.wrapping_sub(low) as u64);
-            };
-            generate(cx, "randint", [2], &[DType::I64], prelude, pushes, &expr, meta)
+            let range = high.wrapping_sub(low) as u64;
+            generate(cx, "randint", [2], &[DType::I64], prelude, draw(Some(range)), &expr, meta)
         }
         Distribution::Bernoulli { p } => {
             let expr = build(|[u]| u.lt(p).cast(dtype));
@@ -119,20 +115,25 @@ pub(crate) fn random(cx: &Context, op: &Random, meta: &Meta) -> Result<Storages>
                 words(kernel, per_block);
                 uniform(kernel, DType::F32, 0, "%x0");
             };
-            generate(cx, "bernoulli", [3], &[DType::F32], prelude, pushes, &expr, meta)
+            generate(cx, "bernoulli", [3], &[DType::F32], prelude, draw(None), &expr, meta)
         }
     }
 }
 
-/// Runs an expression over registers `%x0`, `%x1`, … that `prelude` computes from the index `%i`; `pushes` writes the
-/// parameters that it reads.
+/// Which random numbers are drawn, and how many integers there are to draw from.
+struct Draw {
+    key: random::Key,
+    range: Option<u64>,
+}
+
+/// Runs an expression over registers `%x0`, `%x1`, … that `prelude` computes from the index `%i`, and from what is drawn.
 fn generate(
     cx: &Context,
     name: &'static str,
     structure: impl IntoIterator<Item = u64>,
     inputs: &[DType],
     prelude: impl FnOnce(&mut Text),
-    pushes: impl FnOnce(&mut Args),
+    draw: Option<Draw>,
     expr: &Expr,
     meta: &Meta,
 ) -> Result<Storages> {
@@ -161,9 +162,17 @@ fn generate(
         let mut args = Args::default();
         args.push(n as u64);
         args.push(block.address());
-        pushes(&mut args);
-        push_numbers(&mut args, name, std::slice::from_ref(expr), inputs)?;
-        cx.launch(name, function, n, &args)?;
+        let launch = |mut args: Args| {
+            push_numbers(&mut args, name, std::slice::from_ref(expr), inputs)?;
+            cx.launch(name, function, n, &args)
+        };
+        match draw {
+            None => launch(args)?,
+            Some(Draw { key, range }) => cx.counter.draw(cx, key.offset, random::n_blocks(n), |offset| {
+                [key.seed, offset].into_iter().chain(range).for_each(|v| args.push(v));
+                launch(args)
+            })?,
+        }
     }
     Ok(Storages::from_iter([storage(block)]))
 }
@@ -173,11 +182,12 @@ fn words(kernel: &mut Text, per_block: usize) {
     for register in ["%c0", "%c1", "%c2", "%c3", "%w0", "%w1", "%w2", "%w3", "%key0", "%key1"] {
         kernel.register("b32", register);
     }
-    let [seed, offset] = [kernel.slots.next(), kernel.slots.next()];
+    let [seed, place] = [kernel.slots.next(), kernel.slots.next()];
     let mut text = String::new();
     let _ = write!(
         text,
-        "    {{ .reg .b64 %seed, %counter, %own; ld.param.u64 %seed, {seed}; ld.param.u64 %counter, {offset};
+        "    {{ .reg .b64 %seed, %counter, %own; ld.param.u64 %seed, {seed};
+      ld.param.u64 %counter, {place}; ld.global.u64 %counter, [%counter];
       .reg .b32 %b; shr.u32 %b, %i, {}; cvt.u64.u32 %own, %b; add.s64 %counter, %counter, %own;
       mov.b64 {{%key0, %key1}}, %seed; mov.b64 {{%c0, %c1}}, %counter; mov.b32 %c2, 0; mov.b32 %c3, 0; }}
 ",

@@ -8,21 +8,20 @@ use tensor_core::{DType, Result, Storage, Target, Tensor, UpdateRule};
 
 use super::context::THREADS;
 use super::map::push_numbers;
-use super::{Context, Text, address, copy, map, names, storage, vector};
+use super::{Context, Text, address, copy, names, storage, vector};
 use crate::args::Args;
-use crate::driver::Address;
 use crate::memory::Block;
 use crate::module::Key;
 
 /// Vectors that a block takes: 4 per thread.
 const BLOCK_VECTORS: usize = 4 * THREADS as usize;
 
-type Operands<'t> = SmallVec<[&'t Tensor; 4]>;
+type Operands = SmallVec<[Tensor; 4]>;
 
 /// Targets of the same types: one launch.
-struct Group<'t> {
+struct Group {
     dtypes: SmallVec<[DType; 4]>,
-    targets: Vec<Operands<'t>>,
+    targets: Vec<Operands>,
 }
 
 /// Applies a rule to all targets. What can fail for lack of memory, the copies of what is shared, comes first.
@@ -42,25 +41,24 @@ pub(crate) fn update(cx: &Context, rule: &UpdateRule, targets: &mut [Target<'_>]
         *x = Tensor::from_storage(storage(block), meta, device);
     }
     let mut groups: Vec<Group> = Vec::new();
-    let mut strided: Vec<Operands> = Vec::new();
     for target in &*targets {
-        let operands: Operands = [&*target.param, target.grad].into_iter().chain(target.state.iter()).collect();
-        let dtypes: SmallVec<[DType; 4]> = operands.iter().map(|x| x.dtype()).collect();
+        let mut operands: Operands =
+            [&*target.param, target.grad].into_iter().chain(target.state.iter()).cloned().collect();
         if operands[0].is_empty() {
-        } else if !operands.iter().all(|x| x.is_contiguous()) {
-            strided.push(operands);
-        } else if let Some(group) = groups.iter_mut().find(|group| group.dtypes == dtypes) {
-            group.targets.push(operands);
-        } else {
-            groups.push(Group { dtypes, targets: vec![operands] });
+            continue;
+        }
+        // The gradient, and states that are only read: so all numbers are in the table, and none in a launch.
+        for x in operands.iter_mut().filter(|x| !x.is_contiguous()) {
+            let (block, meta, device) = (copy::contiguous(cx, "update", x)?, x.meta(), x.place().clone());
+            *x = Tensor::from_storage(storage(block), meta, device);
+        }
+        let dtypes: SmallVec<[DType; 4]> = operands.iter().map(|x| x.dtype()).collect();
+        match groups.iter_mut().find(|group| group.dtypes == dtypes) {
+            Some(group) => group.targets.push(operands),
+            None => groups.push(Group { dtypes, targets: vec![operands] }),
         }
     }
-    groups.iter().try_for_each(|group| run(cx, rule, group))?;
-    strided.iter().try_for_each(|operands| {
-        // Every thread reads its elements before it writes them.
-        let to: SmallVec<[Address; 4]> = (0..rule.outputs.len()).map(|k| address(operands[operand(k)])).collect();
-        map::run(cx, "update", &rule.outputs, operands, operands[0].dims(), &to)
-    })
+    groups.iter().try_for_each(|group| run(cx, rule, group))
 }
 
 /// What output `k` of a rule overwrites.
@@ -78,7 +76,7 @@ fn is_own(x: &mut Tensor) -> bool {
     x.is_contiguous() && x.unique_storage().is_some_and(|storage: &mut Storage| Arc::get_mut(storage).is_some())
 }
 
-fn run(cx: &Context, rule: &UpdateRule, group: &Group<'_>) -> Result<()> {
+fn run(cx: &Context, rule: &UpdateRule, group: &Group) -> Result<()> {
     let dtypes = &group.dtypes;
     let programs = rule.outputs.iter().map(|expr| expr.code.program("update", dtypes));
     let programs = programs.collect::<Result<SmallVec<[_; 4]>>>()?;
@@ -95,7 +93,7 @@ fn run(cx: &Context, rule: &UpdateRule, group: &Group<'_>) -> Result<()> {
     for operands in &group.targets {
         let n = operands[0].len();
         table.extend([n_blocks as u64, n as u64]);
-        table.extend(operands.iter().map(|x| address(x)));
+        table.extend(operands.iter().map(address));
         n_blocks += (n / lanes + n % lanes).div_ceil(BLOCK_VECTORS);
         largest = largest.max(n);
     }
