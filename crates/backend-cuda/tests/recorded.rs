@@ -2,7 +2,7 @@
 //! optimizer's numbers. Random numbers have the bits of the CPU whatever the order in which streams are drawn from.
 #![cfg(feature = "emulator")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use backend_cuda::{Emulated, on_driver};
 use nn::{Forward, chain, with_gradient};
@@ -87,18 +87,16 @@ fn two_devices_may_share_a_stream() -> Result<()> {
 #[test]
 fn threads_draw_side_by_side() -> Result<()> {
     let program = |device: &Device, seed| {
-        random::with_stream(Stream::new(seed), || (0..6).map(|_| draws(device)).collect::<Result<Vec<_>>>())
+        random::with_stream(Stream::new(seed), || (0..30).map(|_| draws(device)).collect::<Result<Vec<_>>>())
     };
     let (device, _) = device(true);
+    let start = Barrier::new(4);
+    let thread = &|seed| {
+        start.wait();
+        program(&device, seed)
+    };
     let drawn: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..4)
-            .map(|seed| {
-                scope.spawn({
-                    let device = &device;
-                    move || program(device, seed)
-                })
-            })
-            .collect();
+        let threads: Vec<_> = (0..4).map(|seed| scope.spawn(move || thread(seed))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
     });
     for (seed, drawn) in (0..).zip(drawn) {
